@@ -1,0 +1,23 @@
+// Gradients are more of the same graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dsl/graph.h"
+
+namespace krait {
+
+/// The graph of gradients of `graph`: its inputs are the inputs of `graph` that the gradients need
+/// and a cotangent "cot.NAME" for each output named in `cotangents` (shape, order and accumulator
+/// dtype of that output); its outputs are "grad.NAME", for each input named in `wanted`, in that
+/// input's storage order: the derivative of sum over outputs of <output, cotangent>.
+/// Floating inputs only; asking for another, or for a name that the graph does not have, is a
+/// UsageError. An input on which no output depends has a gradient of zeros.
+Graph differentiate(const Graph& graph, const std::vector<std::string>& cotangents,
+                    const std::vector<std::string>& wanted);
+
+/// All floating outputs, all floating inputs.
+Graph differentiate(const Graph& graph);
+
+}  // namespace krait
