@@ -1,0 +1,226 @@
+// Tile program: one kernel as loops over tiles. Both emitters print it; passes rewrite it.
+//
+// A program runs once for every point of its grid. It owns on-chip buffers (scratch of one grid
+// point: on the host memory of the running thread) and reads and writes global ones. Everything is
+// addressed by affine indices of variables. Statements that work on tiles bring variables of their
+// own, their domain: every combination of these is computed, in no promised order unless said.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dsl/axis.h"
+#include "dsl/dtype.h"
+#include "dsl/scalar.h"
+
+namespace krait {
+
+// ------------------------------------------------------------------------------------- variables
+/// grid: a coordinate of the grid point. loop: set by a For. tile: belongs to the domain of one
+/// statement. size: a number known when the program is launched, `extent` itself.
+enum class VarKind : std::uint8_t { grid, loop, tile, size };
+
+struct Var {
+  std::string name;
+  VarKind kind = VarKind::tile;
+  /// grid, loop, tile: values run from 0 to extent - 1. Tile extents are constant.
+  Extent extent;
+};
+
+/// constant + sum of factor * variable.
+struct Index {
+  struct Term {
+    int var = 0;  // number in TileProgram::vars
+    std::int64_t factor = 1;
+    bool operator==(const Term&) const = default;
+  };
+  std::int64_t constant = 0;
+  std::vector<Term> terms;  // sorted by variable, no zero factors
+
+  static Index of(std::int64_t constant) { return {constant, {}}; }
+  static Index variable(int var, std::int64_t factor = 1) { return {0, {{var, factor}}}; }
+  /// factor of `var`, 0 where it does not occur.
+  std::int64_t factor_of(int var) const;
+  bool operator==(const Index&) const = default;
+};
+Index operator+(const Index& a, const Index& b);
+Index operator*(const Index& a, std::int64_t factor);
+
+// --------------------------------------------------------------------------------------- buffers
+enum class Space : std::uint8_t { global, shared, fragment, scalar };
+
+/// A stride in elements: a constant, or argument number `argument` of the launch.
+struct Stride {
+  std::int64_t constant = 0;
+  int argument = -1;
+  bool is_constant() const { return argument < 0; }
+  bool operator==(const Stride&) const = default;
+};
+
+struct Dim {
+  std::string axis;  // for printing
+  Extent extent;     // constant in every space but global
+  Stride stride;
+};
+
+struct Buffer {
+  std::string name;
+  DType dtype = DType::f32;
+  Space space = Space::shared;
+  std::vector<Dim> dims;
+  /// global: its number among the pointers of the launch; `written` tells whether it is an output.
+  int pointer = -1;
+  bool written = false;
+  /// Not global: the buffer whose memory this one shares, from its element `alias_offset` on.
+  int alias_of = -1;
+  std::int64_t alias_offset = 0;
+  /// Not global, no alias: first byte in the scratch of the grid point; set by the pass that packs.
+  std::int64_t scratch_offset = -1;
+};
+
+/// One element of a buffer for each point of a domain: an index per dimension. Where an index can
+/// leave [0, extent of the dimension), its dimension is listed in `guarded`: such a read gives the
+/// statement's fill value, such a write is left out. The guard pass lists them.
+struct Access {
+  int buffer = -1;
+  std::vector<Index> index;
+  std::vector<int> guarded;
+};
+
+// ------------------------------------------------------------------------------------ statements
+struct For;
+struct Copy;
+struct Fill;
+struct Mma;
+struct MapTile;
+struct ReduceTile;
+struct ScanTile;
+struct Barrier {};
+using Statement = std::variant<For, Copy, Fill, Mma, MapTile, ReduceTile, ScanTile, Barrier>;
+
+/// Runs body for var = 0 .. extent - 1, or from the end. Where `block_var` >= 0 the loop covers one
+/// block of a blocked axis: positions block_var * ceil(size / blocks) and on, at most that many and
+/// none at or past `size`; `var` is then the position itself (not counted from the block's start).
+struct For {
+  int var = -1;
+  bool reverse = false;
+  bool unroll = false;
+  int block_var = -1;       // a grid variable
+  std::int64_t blocks = 1;  // its extent
+  std::vector<Statement> body;
+};
+
+/// destination = source (converted between dtypes). A guarded source position reads `fill`; with
+/// `keep` the destination is left as it is there instead.
+struct Copy {
+  std::vector<int> domain;
+  Access destination, source;
+  double fill = 0;
+  bool keep = false;
+};
+
+struct Fill {
+  std::vector<int> domain;
+  Access destination;
+  double value = 0;
+};
+
+/// destination (+)= sum over `sum` of left * right. `batch`: in all three; `rows`: in left and
+/// destination; `columns`: in right and destination. On-chip operands, one float dtype.
+struct Mma {
+  std::vector<int> batch, rows, columns, sum;
+  Access destination, left, right;
+  bool accumulate = false;
+};
+
+/// Expressions of one element, computed together: results[i] is stored to destinations[i]. Operand
+/// number n of the expressions is operands[n]; index(axis) is positions[axis].
+struct MapTile {
+  std::vector<int> domain;
+  std::vector<Scalar> results;
+  std::vector<Access> destinations;
+  std::vector<Access> operands;
+  std::vector<std::pair<std::string, Index>> positions;
+  DType compute = DType::f32;
+};
+
+/// destinations[i] (+)= sum or max over `reduced` of results[i], for every point of `domain`.
+struct ReduceTile {
+  std::vector<int> domain, reduced;
+  enum class Kind : std::uint8_t { sum, max } kind = Kind::sum;
+  std::vector<Scalar> results;
+  std::vector<Access> destinations;
+  std::vector<Access> operands;
+  std::vector<std::pair<std::string, Index>> positions;
+  DType compute = DType::f32;
+  bool accumulate = false;
+};
+
+/// Running sum along the variable `along` (in order, or from the end), for every point of `domain`:
+///   value = (reset ? 0 : value) + source,  value starts as initial, or 0.
+/// In reverse, reset at position i cuts between i - 1 and i (after i was added).
+/// exclusive: what is stored at a position is the value before its reset and its source.
+/// pair: f32 only; the sum is kept as high + low; `low` takes the low part.
+/// wrap: value is brought into [-1/2, 1/2) after every addition.
+struct ScanTile {
+  std::vector<int> domain;
+  int along = -1;
+  bool reverse = false, exclusive = false, wrap = false, pair = false;
+  Access source;       // over domain and along
+  Access destination;  // over domain and along; buffer -1: not wanted
+  Access low;          // with pair
+  Access initial;      // over domain; buffer -1: none
+  Access last;         // over domain: the final value; buffer -1: not wanted
+  Access reset;        // i32; buffer -1: none
+};
+
+// --------------------------------------------------------------------------------------- program
+struct TileProgram {
+  std::string name;   // the kernel's
+  std::string title;  // what it computes, for the first comment
+  std::vector<Var> vars;
+  std::vector<int> grid;  // grid variables, slowest first
+  std::vector<Buffer> buffers;
+  std::vector<Statement> body;
+  /// Launch arguments, in order: what each 64-bit argument holds.
+  struct Argument {
+    enum class Kind : std::uint8_t { size, stride } kind = Kind::size;
+    std::string symbol;          // size: a symbol of the graph
+    int pointer = -1, dim = -1;  // stride: of dimension `dim` of global buffer `pointer`
+    bool operator==(const Argument&) const = default;
+  };
+  std::vector<Argument> arguments;
+  std::int64_t scratch_bytes = 0;  // of one grid point; set by the pass that packs
+
+  int add_var(Var var);
+  int add_buffer(Buffer buffer);
+  /// Number of the argument, added where it is new.
+  int argument(const Argument& wanted);
+};
+
+/// A buffer that stands on chip with dense strides, its first dimension outermost.
+Buffer on_chip(std::string name, DType dtype, const std::vector<Axis>& dims);
+
+/// Calls f for every statement, outer ones first, bodies included.
+template <typename Function>
+void visit_statements(const std::vector<Statement>& body, const Function& f);
+
+/// Readable text, stable.
+std::string to_text(const TileProgram& program);
+
+/// Bounds of every unguarded access by the ranges of its variables, on-chip reads before writes,
+/// domains that do not fit, dtypes of Mma; throws InternalError with the statement's text.
+void verify(const TileProgram& program);
+
+template <typename Function>
+void visit_statements(const std::vector<Statement>& body, const Function& f) {
+  for (const Statement& statement : body) {
+    f(statement);
+    if (const For* loop = std::get_if<For>(&statement)) visit_statements(loop->body, f);
+  }
+}
+
+}  // namespace krait
