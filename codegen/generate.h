@@ -1,0 +1,28 @@
+// Plan in, sources out.
+#pragma once
+
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "codegen/tile/tile.h"
+#include "schedules/plan.h"
+
+namespace krait {
+
+struct HostTarget;
+
+/// Everything that the runtime needs to compile and to launch one kernel.
+struct GeneratedKernel {
+  KernelSource source;
+  /// Object of the plan behind each pointer of the launch.
+  std::vector<int> objects;
+  /// What each 64-bit argument holds; stride arguments name pointer and dimension of its object.
+  std::vector<TileProgram::Argument> arguments;
+  std::vector<Extent> grid;        // slowest first
+  std::int64_t scratch_bytes = 0;  // of one grid point
+};
+
+/// Lowers kernel `index` of the plan (kind fused) through the host passes to LLVM IR text.
+GeneratedKernel generate_host(const Plan& plan, int index, const HostTarget& target);
+
+}  // namespace krait

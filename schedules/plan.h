@@ -1,0 +1,99 @@
+// Plan: the kernels of one pass, what each reads, computes and writes, and where it stands in
+// memory. The one truth: sizes, legality and placement are judged on it, code is generated from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dsl/graph.h"
+#include "schedules/schedule.h"
+
+namespace krait {
+
+// ------------------------------------------------------------------------------------------ memory
+/// A tensor in memory. Inputs and outputs belong to the caller, who may give any strides; a
+/// temporary is dense in the order of its dims and stands in the arena.
+struct MemoryObject {
+  enum class Kind : std::uint8_t { input, output, temporary };
+  Kind kind = Kind::temporary;
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Axis> dims;  // storage order, outermost first
+  /// Of a temporary: the first kernel that writes it and the last that reads it.
+  int first_kernel = -1, last_kernel = -1;
+
+  /// Elements times the size of one: the only size rule.
+  std::int64_t bytes(const Sizes& sizes) const;
+};
+
+/// constant + sum of factor * position along an axis of the value + sum of extents.
+struct AxisIndex {
+  std::int64_t constant = 0;
+  std::vector<std::pair<std::string, std::int64_t>> terms;  // axis, factor
+  std::vector<std::pair<Extent, std::int64_t>> sizes;       // run-time sizes, factor
+};
+
+/// How a value lies in an object: an index for each dimension of the view. A dimension of a view is
+/// one dimension of the object or adjacent ones merged (which asks the object to be dense there).
+/// A position out of bounds reads `fill`; it is not written.
+struct View {
+  struct Dim {
+    int first = 0, last = 0;  // dims of the object, inclusive
+    Extent extent;
+    AxisIndex index;
+  };
+  int object = -1;
+  std::vector<Dim> dims;
+  double fill = 0;
+};
+
+// ----------------------------------------------------------------------------------------- kernels
+/// grid: every position is a grid point. serial: a loop inside. blocked: a grid of `blocks` parts,
+/// and a loop over the positions of a part inside. Every axis that is not mapped is a tile axis:
+/// its positions are on chip together.
+struct AxisMapping {
+  enum class Kind : std::uint8_t { grid, serial, blocked };
+  std::string axis;
+  Kind kind = Kind::grid;
+  bool reverse = false;     // of the loop
+  std::int64_t blocks = 1;  // blocked
+  std::string block_axis;   // blocked: the axis along which the parts are counted
+};
+
+struct PlannedKernel {
+  enum class Kind : std::uint8_t { fused, product };
+  Kind kind = Kind::fused;
+  std::string name;
+  /// Computed here, in order. A product has one: a Contract of two operands.
+  std::vector<int> nodes;
+  std::vector<AxisMapping> mapping;  // grid first, then loops, outermost first
+  /// Values read from memory and values written to it. One value may be written to several places.
+  std::map<Value, View> loads;
+  std::vector<std::pair<Value, View>> stores;
+};
+
+struct Plan {
+  Pass pass = Pass::forward;
+  Schedule schedule;
+  Graph graph;  // the rewritten graph that the kernels' nodes number
+  std::vector<MemoryObject> objects;
+  std::vector<PlannedKernel> kernels;
+  int find_object(MemoryObject::Kind kind, const std::string& name) const;  // -1: none
+};
+
+/// Readable text, stable.
+std::string to_text(const Plan& plan);
+/// Every value is computed before it is read, objects' lifetimes hold, views fit, no axis is mapped
+/// twice; throws InternalError.
+void verify(const Plan& plan);
+
+/// Offsets of the temporaries in one arena, by lifetime, 64-byte aligned.
+struct Arena {
+  std::vector<std::int64_t> offset;  // per object, -1 where it is no temporary
+  std::int64_t bytes = 0;
+};
+Arena arena(const Plan& plan, const Sizes& sizes);
+
+}  // namespace krait

@@ -1,0 +1,41 @@
+// Schedule: how a graph is cut and mapped. A small value with a text form that round-trips.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace krait {
+
+enum class PlanKind : std::uint8_t { chunks, recurrent, step };
+enum class Pass : std::uint8_t { forward, backward, step };
+
+std::string_view name(PlanKind kind);
+std::string_view name(Pass pass);
+
+/// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
+/// backward.chunk=128 segments=3", keys in one fixed order, blanks between them. A key may be
+/// scoped to a pass ("backward.chunk"); the unscoped key holds for both passes, the scoped one
+/// wins.
+struct Schedule {
+  std::optional<PlanKind> plan;
+  /// Positions per chunk, 1 and up.
+  std::optional<std::int64_t> chunk, backward_chunk;
+  /// Parts of the chunk axis that run in parallel; 0 is "chunks": one chunk a segment.
+  std::optional<std::int64_t> segments, backward_segments;
+
+  bool operator==(const Schedule&) const = default;
+
+  std::int64_t chunk_of(Pass pass) const;  // requires it to be set
+  std::int64_t segments_of(Pass pass) const;
+};
+
+/// Parses the text form. Throws UsageError that names the key, its value and what is allowed.
+Schedule parse_schedule(const std::string& text);
+/// The text form, only the keys that are set.
+std::string to_text(const Schedule& schedule);
+/// `over` where it is set, else `base`.
+Schedule merge(const Schedule& base, const Schedule& over);
+
+}  // namespace krait
