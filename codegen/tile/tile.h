@@ -210,10 +210,13 @@ void visit_statements(const std::vector<Statement>& body, const Function& f);
 
 /// Readable text, stable.
 std::string to_text(const TileProgram& program);
+/// One statement of it, with its body.
+std::string to_text(const TileProgram& program, const Statement& statement);
 
 /// Bounds of every unguarded access by the ranges of its variables, on-chip reads before writes,
 /// domains that do not fit, dtypes of Mma; throws InternalError with the statement's text.
-void verify(const TileProgram& program);
+/// guarded = false: global accesses may still leave their bounds (before the guard pass).
+void verify(const TileProgram& program, bool guarded = true);
 
 template <typename Function>
 void visit_statements(const std::vector<Statement>& body, const Function& f) {

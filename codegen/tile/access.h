@@ -1,0 +1,80 @@
+// What a statement reads and writes: one visitor, so that no pass lists the fields of statements.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "codegen/tile/tile.h"
+
+namespace krait {
+
+enum class Use : std::uint8_t {
+  read,
+  write,
+  update,  // reads the old value and writes
+};
+
+/// Calls f(access, use) for every access of one statement that is wanted (buffer >= 0), reads
+/// first. Bodies of loops are not entered. `Any` is Statement or const Statement.
+template <typename Any, typename Function>
+void for_each_access(Any& statement, const Function& f) {
+  auto optional = [&](auto& access, Use use) {
+    if (access.buffer >= 0) f(access, use);
+  };
+  std::visit(
+      [&](auto& s) {
+        using S = std::remove_cvref_t<decltype(s)>;
+        if constexpr (std::is_same_v<S, Copy>) {
+          f(s.source, Use::read);
+          f(s.destination, s.keep ? Use::update : Use::write);
+        } else if constexpr (std::is_same_v<S, Fill>) {
+          f(s.destination, Use::write);
+        } else if constexpr (std::is_same_v<S, Mma>) {
+          f(s.left, Use::read);
+          f(s.right, Use::read);
+          f(s.destination, s.accumulate ? Use::update : Use::write);
+        } else if constexpr (std::is_same_v<S, MapTile>) {
+          for (auto& access : s.operands) f(access, Use::read);
+          for (auto& access : s.destinations) f(access, Use::write);
+        } else if constexpr (std::is_same_v<S, ReduceTile>) {
+          for (auto& access : s.operands) f(access, Use::read);
+          for (auto& access : s.destinations) f(access, s.accumulate ? Use::update : Use::write);
+        } else if constexpr (std::is_same_v<S, ScanTile>) {
+          f(s.source, Use::read);
+          optional(s.initial, Use::read);
+          optional(s.reset, Use::read);
+          optional(s.destination, Use::write);
+          optional(s.low, Use::write);
+          optional(s.last, Use::write);
+        } else {
+          static_assert(std::is_same_v<S, For> || std::is_same_v<S, Barrier>);
+        }
+      },
+      statement);
+}
+
+/// Calls f(index) for every index of one statement: accesses and positions.
+template <typename Any, typename Function>
+void for_each_index(Any& statement, const Function& f) {
+  for_each_access(statement, [&](auto& access, Use) {
+    for (auto& index : access.index) f(index);
+  });
+  std::visit(
+      [&](auto& s) {
+        if constexpr (requires { s.positions; })
+          for (auto& position : s.positions) f(position.second);
+      },
+      statement);
+}
+
+/// Variables that the statement itself brings: domain, reduced, along, the four lists of an Mma.
+std::vector<int> own_variables(const Statement& statement);
+
+/// The buffer whose memory `buffer` lives in: itself where it is no alias.
+int memory_of(const TileProgram& program, int buffer);
+/// Elements from the start of the memory to the buffer's first.
+std::int64_t memory_offset(const TileProgram& program, int buffer);
+/// Bytes that a buffer on chip spans by its extents and strides.
+std::int64_t bytes_of(const Buffer& buffer);
+
+}  // namespace krait

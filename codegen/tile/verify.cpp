@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <set>
+
+#include "codegen/tile/access.h"
+#include "codegen/tile/range.h"
+#include "codegen/tile/tile.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+bool one_of(int var, const std::vector<int>& variables) {
+  return std::find(variables.begin(), variables.end(), var) != variables.end();
+}
+
+bool mentions(const Access& access, int var) {
+  return std::any_of(access.index.begin(), access.index.end(),
+                     [&](const Index& index) { return index.factor_of(var) != 0; });
+}
+
+class Verifier {
+ public:
+  Verifier(const TileProgram& program, bool guarded) : program_(program), guarded_(guarded) {}
+
+  void run() {
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
+    for (int var : program_.grid) {
+      check(valid_var(var) && program_.vars[var].kind == VarKind::grid, "the grid has a variable ",
+            "of another kind");
+      scope_.insert(var);
+    }
+    for (std::size_t i = 0; i < program_.vars.size(); ++i)
+      if (program_.vars[i].kind == VarKind::size) scope_.insert(static_cast<int>(i));
+    walk(program_.body);
+  }
+
+ private:
+  template <typename... Parts>
+  void check(bool holds, const Parts&... parts) const {
+    if (holds) return;
+    std::string where = "tile program " + program_.name + ": " + text(parts...);
+    if (current_) where += "\n" + to_text(program_, *current_);
+    throw InternalError(where);
+  }
+
+  bool valid_var(int var) const { return var >= 0 && var < static_cast<int>(program_.vars.size()); }
+
+  void check_argument(int number, const Buffer& buffer) const {
+    check(number < static_cast<int>(program_.arguments.size()), buffer.name,
+          " has stride argument ", number, " of ", program_.arguments.size());
+  }
+
+  void check_buffer(int number) const {
+    const Buffer& buffer = program_.buffers[number];
+    const bool global = buffer.space == Space::global;
+    check(global == (buffer.pointer >= 0), buffer.name, " is global or has a pointer, not both");
+    for (const Dim& dim : buffer.dims) {
+      check_argument(dim.stride.argument, buffer);
+      if (global) continue;
+      check(dim.extent.is_constant() && dim.stride.is_constant() && dim.extent.offset >= 1,
+            buffer.name, " is on chip, but dimension ", dim.axis, " has extent ",
+            dim.extent.text());
+    }
+    check(!global || buffer.alias_of < 0, buffer.name, " is global and shares memory");
+    if (buffer.alias_of < 0) return;
+    check(buffer.alias_of < static_cast<int>(program_.buffers.size()) && buffer.alias_of < number,
+          buffer.name, " shares memory with a later buffer");
+    const Buffer& other = program_.buffers[buffer.alias_of];
+    check(
+        buffer.alias_offset >= 0 &&
+            buffer.alias_offset * size_in_bytes(other.dtype) + bytes_of(buffer) <= bytes_of(other),
+        buffer.name, " leaves the memory of ", other.name);
+  }
+
+  void walk(const std::vector<Statement>& body) {
+    for (const Statement& statement : body) {
+      current_ = &statement;
+      std::vector<int> own = own_variables(statement);
+      for (int var : own) {
+        check(valid_var(var) && program_.vars[var].kind == VarKind::tile,
+              "a domain has a variable of another kind");
+        check(program_.vars[var].extent.is_constant() && program_.vars[var].extent.offset >= 1,
+              "variable ", program_.vars[var].name, " has extent ",
+              program_.vars[var].extent.text());
+        check(std::count(own.begin(), own.end(), var) == 1, "variable ", program_.vars[var].name,
+              " stands twice in a domain");
+      }
+      own_ = own;
+      for_each_index(statement, [&](const Index& index) { check_index(index); });
+      for_each_access(statement, [&](const Access& access, Use use) { check_access(access, use); });
+      std::visit([&](const auto& s) { check_statement(s); }, statement);
+      for_each_access(statement, [&](const Access& access, Use use) {
+        if (use != Use::read) written_.insert(memory_of(program_, access.buffer));
+      });
+    }
+    current_ = nullptr;
+  }
+
+  void check_index(const Index& index) const {
+    for (std::size_t i = 0; i < index.terms.size(); ++i) {
+      const auto [var, factor] = index.terms[i];
+      check(valid_var(var), "an index has variable number ", var);
+      check(factor != 0 && (i == 0 || index.terms[i - 1].var < var), "an index is out of order at ",
+            program_.vars[var].name);
+      check(scope_.count(var) != 0 || one_of(var, own_), "variable ", program_.vars[var].name,
+            " is not set here");
+    }
+  }
+
+  void check_access(const Access& access, Use use) const {
+    check(access.buffer >= 0 && access.buffer < static_cast<int>(program_.buffers.size()),
+          "an access has buffer number ", access.buffer);
+    const Buffer& buffer = program_.buffers[access.buffer];
+    check(access.index.size() == buffer.dims.size(), buffer.name, " has ", buffer.dims.size(),
+          " dimensions and ", access.index.size(), " indices");
+    for (int dim : access.guarded)
+      check(dim >= 0 && dim < static_cast<int>(buffer.dims.size()), buffer.name,
+            " has no dimension ", dim, " to guard");
+    const bool global = buffer.space == Space::global;
+    if (!global || guarded_) {
+      for (int dim = 0; dim < static_cast<int>(buffer.dims.size()); ++dim)
+        check(one_of(dim, access.guarded) || !leaves(program_, access, dim).any(), buffer.name,
+              " can be left along ", buffer.dims[dim].axis, " without a guard");
+    }
+    if (global) {
+      check(use == Use::read || buffer.written, buffer.name, " is written and not marked so");
+    } else {
+      check(use == Use::write || written_.count(memory_of(program_, access.buffer)) != 0,
+            buffer.name, " is read before it is written");
+    }
+  }
+
+  void check_statement(const For& s) {
+    check(valid_var(s.var) && program_.vars[s.var].kind == VarKind::loop,
+          "a loop sets a variable of another kind");
+    check(scope_.insert(s.var).second, "variable ", program_.vars[s.var].name, " is set twice");
+    if (s.block_var >= 0) {
+      check(one_of(s.block_var, program_.grid), "a blocked loop whose block is not in the grid");
+      check(s.blocks >= 1, "a loop over ", s.blocks, " blocks");
+    }
+    walk(s.body);
+    scope_.erase(s.var);
+  }
+
+  void check_statement(const Copy&) {}
+  void check_statement(const Fill&) {}
+  void check_statement(const Barrier&) {}
+
+  void check_statement(const Mma& s) {
+    const DType dtype = program_.buffers[s.destination.buffer].dtype;
+    for (const Access* access : {&s.destination, &s.left, &s.right}) {
+      const Buffer& buffer = program_.buffers[access->buffer];
+      check(buffer.space != Space::global, buffer.name, " is global and an operand of a product");
+      check(is_float(dtype) && buffer.dtype == dtype, buffer.name, " is ", name(buffer.dtype),
+            " in a product of ", name(dtype));
+    }
+    for (int var : s.rows) check(!mentions(s.right, var), "a row variable in the right operand");
+    for (int var : s.columns) check(!mentions(s.left, var), "a column variable on the left");
+    for (int var : s.sum) check(!mentions(s.destination, var), "a summed variable is kept");
+    for (const auto* kept : {&s.batch, &s.rows, &s.columns})
+      for (int var : *kept)
+        check(mentions(s.destination, var), "the result does not vary with ",
+              program_.vars[var].name);
+    check(!s.sum.empty(), "a product without a sum");
+  }
+
+  template <typename S>
+  void check_expressions(const S& s) {
+    check(s.results.size() == s.destinations.size() && !s.results.empty(), s.results.size(),
+          " results for ", s.destinations.size(), " destinations");
+    check(is_float(s.compute), "expressions computed in ", name(s.compute));
+    for (const Scalar& result : s.results) {
+      check(!result.nodes().empty(), "an empty expression");
+      check(result.operand_count() <= static_cast<int>(s.operands.size()),
+            "an expression reads operand ", result.operand_count() - 1);
+      for (const std::string& axis : result.index_axes())
+        check(std::any_of(s.positions.begin(), s.positions.end(),
+                          [&](const auto& position) { return position.first == axis; }),
+              "the position along ", axis, " is not given");
+    }
+    for (const Access& access : s.destinations)
+      for (int var : s.domain)
+        check(program_.vars[var].extent.offset == 1 || mentions(access, var),
+              "several points of a domain write one element: ", program_.vars[var].name);
+  }
+
+  void check_statement(const MapTile& s) { check_expressions(s); }
+
+  void check_statement(const ReduceTile& s) {
+    check_expressions(s);
+    for (const Access& access : s.destinations)
+      for (int var : s.reduced) check(!mentions(access, var), "a reduced variable is kept");
+  }
+
+  void check_statement(const ScanTile& s) {
+    check(valid_var(s.along), "a scan along nothing");
+    for (const Access* access : {&s.initial, &s.last})
+      check(access->buffer < 0 || !mentions(*access, s.along), "a scan's end varies along it");
+    check(s.pair == (s.low.buffer >= 0), "a scan with a low part is a pair, and no other is");
+    if (s.pair)
+      for (const Access* access : {&s.source, &s.low, &s.destination})
+        check(access->buffer < 0 || program_.buffers[access->buffer].dtype == DType::f32,
+              "a scan of pairs that is not f32");
+    check(s.reset.buffer < 0 || program_.buffers[s.reset.buffer].dtype == DType::i32,
+          "a reset that is not i32");
+  }
+
+  const TileProgram& program_;
+  const bool guarded_;
+  const Statement* current_ = nullptr;
+  std::vector<int> own_;
+  std::set<int> scope_, written_;
+};
+
+}  // namespace
+
+void verify(const TileProgram& program, bool guarded) { Verifier(program, guarded).run(); }
+
+}  // namespace krait
