@@ -245,12 +245,19 @@ class Graph {
   /// `base`, or `base` with the smallest number that makes it new.
   std::string fresh_axis_name(const std::string& base) const;
 
+  /// The float dtype of a Map that has no float operand (an index times 0.5, a constant).
+  DType accumulator() const { return accumulator_; }
+  void set_accumulator(DType dtype) { accumulator_ = krait::accumulator(dtype); }
+
   /// Adds a node, or finds the equal one. Every axis named by the op must have been declared.
   int add(Op op, std::vector<Value> operands);
 
   // One result each.
   Value input(Input op) { return {add(std::move(op), {})}; }
   Value constant(double value, DType dtype, AxisNames axes = {});
+  /// A Map, simplified first: operands that are not read go unless the axes or the dtype need
+  /// them, doubles become one, literals without axes move into the expression, what is constant
+  /// becomes a Constant, and an expression that is its operand becomes that operand.
   Value map(Scalar expression, std::vector<Value> operands);
   /// A Map of one operator.
   Value map(ScalarOp op, Value a, Value b = {}, Value c = {});
@@ -276,13 +283,14 @@ class Graph {
   std::vector<std::vector<int>> users() const;
 
  private:
+  DType accumulator_ = DType::f32;
   std::vector<Axis> axes_;
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
   std::vector<StatePair> states_;
   std::unordered_map<int, std::vector<std::string>> labels_;  // node to a label per result
   std::unordered_map<std::string, std::vector<int>> known_;   // op, operands hashed, to nodes
-  mutable std::unordered_map<int, std::vector<Interval>> intervals_;
+  mutable std::vector<std::vector<Interval>> intervals_;      // of the first nodes, as far as asked
 };
 
 /// Result types of `op` over operands of these types. Throws UsageError as Graph::add.
@@ -305,12 +313,12 @@ Graph prune(const Graph& graph);
 class Rewriter {
  public:
   Rewriter(const Graph& from, Graph& to) : from_(from), to_(to) {}
-  /// Declares the axes of the old graph in the new one.
+  /// Declares the axes of the old graph in the new one, and takes its accumulator over.
   void copy_axes();
   Value at(Value from) const;
   bool has(Value from) const { return values_.count({from.node, from.result}) != 0; }
   void set(Value from, Value to);
-  /// Copies node `id` with its operands replaced; every result is then known.
+  /// Copies node `id` with its operands replaced, and its labels; every result is then known.
   void copy(int id);
   /// Copies outputs and states, in order.
   void copy_interface();

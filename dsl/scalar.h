@@ -68,8 +68,8 @@ struct ScalarNode {
   ScalarOp op = ScalarOp::constant;
   double value = 0;                     // constant
   int operand = 0;                      // operand
-  std::string axis;                     // index
-  Extent extent;                        // extent
+  std::string axis{};                   // index
+  Extent extent{};                      // extent
   std::array<int, 3> args{-1, -1, -1};  // numbers of earlier nodes
   bool operator==(const ScalarNode&) const = default;
 };

@@ -1,0 +1,57 @@
+#include "dsl/error.h"
+#include "dsl/graph.h"
+
+namespace krait {
+
+void Rewriter::copy_axes() {
+  for (const auto& axis : from_.axes()) to_.declare(axis);
+  to_.set_accumulator(from_.accumulator());
+}
+
+Value Rewriter::at(Value from) const {
+  auto found = values_.find({from.node, from.result});
+  KRAIT_ASSERT(found != values_.end(), "value ", from_.label(from), " of node ", from.node,
+               " is not in the new graph");
+  return found->second;
+}
+
+void Rewriter::set(Value from, Value to) { values_[{from.node, from.result}] = to; }
+
+void Rewriter::copy(int id) {
+  const Node& node = from_.node(id);
+  std::vector<Value> operands;
+  for (const Value& operand : node.operands) operands.push_back(at(operand));
+  const int copied = to_.add(node.op, std::move(operands));
+  auto labels = from_.labels().find(id);
+  for (int result = 0; result < static_cast<int>(node.results.size()); ++result) {
+    set({id, result}, {copied, result});
+    if (labels != from_.labels().end() && !labels->second[result].empty())
+      to_.set_label({copied, result}, labels->second[result]);
+  }
+}
+
+void Rewriter::copy_interface() {
+  for (const auto& output : from_.outputs())
+    to_.add_output(output.name, at(output.value), output.order);
+  for (const auto& state : from_.states()) to_.add_state(state.in, state.out);
+}
+
+Graph prune(const Graph& graph) {
+  const int count = static_cast<int>(graph.nodes().size());
+  std::vector<bool> needed(count, false);
+  for (const auto& output : graph.outputs()) needed[output.value.node] = true;
+  for (int id = count - 1; id >= 0; --id) {
+    if (std::holds_alternative<Input>(graph.node(id).op)) needed[id] = true;
+    if (!needed[id]) continue;
+    for (const Value& operand : graph.node(id).operands) needed[operand.node] = true;
+  }
+  Graph result;
+  Rewriter rewriter(graph, result);
+  rewriter.copy_axes();
+  for (int id = 0; id < count; ++id)
+    if (needed[id]) rewriter.copy(id);
+  rewriter.copy_interface();
+  return result;
+}
+
+}  // namespace krait
