@@ -38,7 +38,11 @@ class Expr {
 /// take the wider of it and f32; states take its accumulator.
 class Scope {
  public:
-  explicit Scope(DType activation = DType::f32) : activation_(activation) {}
+  /// Throws UsageError for i32.
+  explicit Scope(DType activation = DType::f32);
+  // Values point to their Scope.
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
 
   DType activation() const { return activation_; }
   DType accumulator() const { return krait::accumulator(activation_); }
@@ -55,6 +59,7 @@ class Scope {
   void leave(const std::string& out, const Expr& value);
   /// An output stored in the order of `axes`, which are exactly the value's.
   void output(const std::string& name, const Expr& value, const AxisNames& axes);
+  void output(const std::string& name, const Expr& value, std::initializer_list<Axis> axes);
 
   Expr constant(double value, const std::vector<Axis>& axes = {});
   /// The position along an axis, an integer; and the size of an axis.
@@ -76,8 +81,8 @@ class Scope {
   };
 
   Graph& graph() { return graph_; }
-  /// The finished, verified graph. Throws UsageError where a state was not left or nothing is
-  /// output.
+  /// The finished graph, pruned and verified. Throws UsageError where a state was not left or
+  /// nothing is output.
   Graph finish();
 
  private:
@@ -193,9 +198,9 @@ Expr split(const Expr& a, const Axis& axis, const Axis& outer, const Axis& inner
 Expr merge(const Expr& a, const Axis& outer, const Axis& inner, const Axis& axis);
 /// Positions start .. of `axis`, as the new axis `result`.
 Expr slice(const Expr& a, const Axis& axis, std::int64_t start, const Axis& result);
-/// The last positions of `axis`, as many as `result` has.
+/// The last positions of `axis`, as many as `result`, of constant size, has.
 Expr tail(const Expr& a, const Axis& axis, const Axis& result);
-/// One position; the axis goes.
+/// One position, the axis goes; a negative one counts back from the end.
 Expr at(const Expr& a, const Axis& axis, std::int64_t position);
 /// Operand i along axes[i], one after the other along `result`.
 Expr concat(const std::vector<Expr>& operands, const std::vector<Axis>& axes, const Axis& result);
