@@ -8,12 +8,7 @@
 namespace krait {
 namespace {
 
-double wrap(double x) {
-  double turns = x - std::floor(x + 0.5);
-  // x + 1/2 may round up to a whole number, which leaves the half-open interval at its lower end.
-  if (turns < -0.5) turns += 1;
-  return turns;
-}
+double wrap(double x) { return x - std::floor(x + 0.5); }
 
 // NaN in either place gives NaN: an oracle must not hide one.
 double smaller(double a, double b) { return std::isnan(b) || b < a ? b : a; }
