@@ -39,15 +39,53 @@ void check(const std::string& field, const std::vector<std::string>& names,
   }
 }
 
+/// The symbols whose sizes a node's results and expressions name; `given`: only those that the
+/// shape of a result determines.
+std::set<std::string> symbols(const Graph& graph, const Node& node, bool given) {
+  std::set<std::string> found;
+  auto name = [&](const Extent& extent) {
+    if (!extent.is_constant() && (!given || extent.divisor == 1)) found.insert(extent.symbol);
+  };
+  for (const Type& type : node.results)
+    for (const auto& axis : type.axes) name(graph.axis(axis).extent);
+  if (const auto* map = std::get_if<Map>(&node.op))
+    for (const ScalarNode& scalar : map->expression.nodes()) name(scalar.extent);
+  return found;
+}
+
+/// Marks inputs of `forward` that give the sizes of symbols which needed nodes name and no needed
+/// input gives. Those of `forward` that the gradient graph lacks are added to it.
+void need_sizes(Graph& graph, const Graph& forward, std::vector<bool>& needed) {
+  std::set<std::string> open, given;
+  for (std::size_t id = 0; id < needed.size(); ++id) {
+    if (!needed[id]) continue;
+    const Node& node = graph.node(static_cast<int>(id));
+    open.merge(symbols(graph, node, false));
+    if (std::holds_alternative<Input>(node.op)) given.merge(symbols(graph, node, true));
+  }
+  for (Value old : forward.inputs()) {
+    bool gives = false;
+    for (const auto& symbol : symbols(forward, forward.node(old.node), true))
+      gives = (open.count(symbol) != 0 && given.insert(symbol).second) || gives;
+    if (!gives) continue;
+    const Input& input = forward.input_of(old);
+    auto found = graph.find_input(input.name);
+    Value own = found ? *found : graph.input(input);
+    needed.resize(graph.nodes().size());
+    needed[own.node] = true;
+  }
+}
+
 /// The graph without the nodes that no output needs: first the inputs of `forward` that are needed,
 /// in their order, then every cotangent, then the rest.
-Graph in_order(const Graph& graph, const Graph& forward,
-               const std::vector<std::string>& cotangents) {
+Graph in_order(Graph& graph, const Graph& forward, const std::vector<std::string>& cotangents) {
   std::vector<bool> needed(graph.nodes().size());
   for (const Output& output : graph.outputs()) needed[output.value.node] = true;
   for (std::size_t id = needed.size(); id-- > 0;)
     if (needed[id])
       for (Value operand : graph.node(static_cast<int>(id)).operands) needed[operand.node] = true;
+  for (const auto& name : cotangents) needed[graph.find_input("cot." + name)->node] = true;
+  need_sizes(graph, forward, needed);
   Graph result;
   Rewriter rewriter(graph, result);
   rewriter.copy_axes();
