@@ -182,16 +182,17 @@ int Scalar::add(ScalarNode node) {
   }
   if (node.op == ScalarOp::extent && node.extent.is_constant())
     return constant(static_cast<double>(node.extent.offset));
-  if (commutes(node.op)) {
-    // Constants stand on the right; else in the order of the nodes.
-    auto late = [&](int id) { return nodes_[id].op == ScalarOp::constant; };
-    auto [a, b, c] = node.args;
-    if (late(a) != late(b) ? late(a) : a > b) std::swap(node.args[0], node.args[1]);
-  }
+  // Constants stand on the right, what else commutes as it was written.
+  const bool swappable = commutes(node.op);
+  if (swappable && nodes_[node.args[0]].op == ScalarOp::constant)
+    std::swap(node.args[0], node.args[1]);
   if (count > 0)
     if (auto folded = Folder(*this, node).fold()) return *folded;
-  auto found = std::find(nodes_.begin(), nodes_.end(), node);
-  if (found != nodes_.end()) return static_cast<int>(found - nodes_.begin());
+  for (int way = 0; way < (swappable ? 2 : 1); ++way) {
+    auto found = std::find(nodes_.begin(), nodes_.end(), node);
+    if (found != nodes_.end()) return static_cast<int>(found - nodes_.begin());
+    if (swappable) std::swap(node.args[0], node.args[1]);
+  }
   nodes_.push_back(std::move(node));
   return static_cast<int>(nodes_.size()) - 1;
 }

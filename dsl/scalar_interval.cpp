@@ -76,7 +76,7 @@ Interval apply_interval(ScalarOp op, Interval a, Interval b, Interval c) {
     // The step at 20, where log(1 + e^x) is left, is of the size of a rounding but goes down.
     case ScalarOp::softplus:
       return {a.low > 19 ? a.low : std::log1p(std::exp(a.low)),
-              a.high <= 0 ? std::log1p(std::exp(a.high)) : a.high + std::log1p(std::exp(-a.high))};
+              a.high <= 19 ? std::log1p(std::exp(a.high)) : a.high + std::log1p(std::exp(-a.high))};
     case ScalarOp::log:
       return {a.low > 0 ? std::log(a.low) : -kInfinity, a.high > 0 ? std::log(a.high) : kInfinity};
     case ScalarOp::log1p:

@@ -83,7 +83,7 @@ class Writer {
       case ScalarOp::index: return "index(" + node.axis + ")";
       case ScalarOp::extent: return "size(" + node.extent.text() + ")";
       case ScalarOp::neg: return bracket("-" + use(node.args[0], 8), 7);
-      case ScalarOp::logical_not: return bracket("!" + use(node.args[0], 8), 7);
+      case ScalarOp::logical_not: return bracket("!" + use(node.args[0], 7), 7);
       default: break;
     }
     if (!sign.empty())
