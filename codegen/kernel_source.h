@@ -1,0 +1,26 @@
+// What a backend's emitter hands to the runtime: the text of one kernel and how to compile it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace krait {
+
+struct KernelSource {
+  enum class Backend { llvm, cuda };
+
+  std::string name;   ///< The kernel's printable name. No part of the cache key.
+  std::string entry;  ///< The symbol to call. On the host a function of type HostKernel.
+  std::string text;   ///< LLVM IR (backend llvm) or CUDA C++ (backend cuda).
+  Backend backend = Backend::llvm;
+  std::vector<std::string> options;  ///< As passed to the compiler; the host takes none.
+};
+
+/// "llvm" or "cuda".
+std::string_view name(KernelSource::Backend backend);
+
+/// `text` with a line number before every line, for the message of a failed compile.
+std::string numbered_lines(std::string_view text);
+
+}  // namespace krait

@@ -1,0 +1,49 @@
+// Matrix products by a BLAS of the machine, opened when first asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace krait {
+
+class Pool;
+
+/// c (m, n) = op(a) op(b), or c += op(a) op(b); all in row-major order, op(a) is (m, k) and op(b)
+/// is (k, n). A transposed operand lies in memory as (k, m) or (n, k).
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  ///< Elements from one row in memory to the next.
+  bool accumulate = false;
+};
+
+/// A library that cannot be loaded, or lacks what is needed, counts as absent; that is no error.
+///
+/// OpenBLAS is set to one thread, for the whole process, when it is opened. The result is cut into
+/// blocks whose sizes depend on the shape only, and the pool runs those; so the bits do not depend
+/// on the number of threads.
+class Blas {
+ public:
+  /// `library` (Environment::libblas): the only one to try; "" tries OpenBLAS, then the system's.
+  explicit Blas(std::string library = "");
+  ~Blas();
+
+  bool available() const;
+  /// The file it was loaded from, "" when absent.
+  std::string path() const;
+
+  /// Extents of 0 are allowed. Throws UsageError when an extent or a row length does not fit the
+  /// 32 bits of the interface or a row length is shorter than a row, EnvironmentError when absent.
+  void gemm(Pool& pool, const GemmShape& shape, const float* a, const float* b, float* c) const;
+  void gemm(Pool& pool, const GemmShape& shape, const double* a, const double* b, double* c) const;
+
+ private:
+  struct Library;
+
+  const Library& library() const;
+
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace krait
