@@ -46,12 +46,13 @@ struct Init {
     uniform,              // U(a, b)
     log_uniform,          // log U(a, b)                        (A_log of Mamba-2)
     log_arange,           // log(1 + position along the last stored axis)   (A_log of Mamba-1)
-    inverse_softplus_dt,  // dt + log(-expm1(-dt)), dt log-uniform in [a, b], at least 1e-4
+    inverse_softplus_dt,  // dt + log(-expm1(-dt)), dt log-uniform in [a, b], at least `floor`
     fan_in,               // U(-k, k), k = a^-1/2: nn.Linear and nn.Conv1d with a inputs per output
     normal,               // N(0, a^2)
   };
   Kind kind = Kind::zero;
   double a = 0, b = 0;
+  double floor = 1e-4;  // of inverse_softplus_dt
   bool operator==(const Init&) const = default;
 };
 
