@@ -81,9 +81,14 @@ Expr mamba3_core(Scope& s, const Mamba3Core& in, const Mamba3Axes& x, bool initi
   after.angle = angle.last;
   const std::int64_t rest = x.i.extent.offset - x.a.extent.offset;
   const Axis still("still", std::max<std::int64_t>(rest, 1));
-  const Expr turns = (rest == 0 ? rename(angle.values, x.a, x.i)
-                                : concat({angle.values, s.constant(0, {still})}, {x.a, still}, x.i))
-                         .named("turns");
+  Expr turns;
+  if (rest == 0) {
+    turns = rename(angle.values, x.a, x.i);
+  } else {
+    const Expr zero = s.constant(0, {x.b, x.t, x.heads.g, x.heads.j, still});
+    turns = concat({angle.values, zero}, {x.a, still}, x.i);
+  }
+  turns.named("turns");
   const Expr q = rotate(in.q + in.q_bias, turns, x.pair).named("q");
   const Expr k = rotate(in.k + in.k_bias, turns, x.pair).named("k");
   after.k = last_of(k, x.t);
