@@ -163,8 +163,8 @@ Expr contract(const std::vector<Expr>& operands, const std::vector<Axis>& axes);
 
 // -------------------------------------------------------------------------------- along one axis
 struct RunningOptions {
-  Expr initial;  // without the axis
-  Expr reset;    // i32, nonzero where a document starts
+  Expr initial{};  // without the axis
+  Expr reset{};    // i32, nonzero where a document starts
   bool reverse = false;
   bool exclusive = false;
   bool wrap = false;
@@ -175,8 +175,8 @@ struct Running {
 Running cumsum(const Axis& axis, const Expr& a, const RunningOptions& options = {});
 
 struct ScanOptions {
-  Expr initial;
-  Expr reset;
+  Expr initial{};
+  Expr reset{};
 };
 struct ScanResult {
   Expr entering, leaving, last;

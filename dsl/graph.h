@@ -151,7 +151,7 @@ struct Shift {
   std::int64_t steps = 0;
   double fill = 0;
   bool has_state = false;
-  std::string state_axis;
+  std::string state_axis{};
   bool operator==(const Shift&) const = default;
 };
 
