@@ -1,4 +1,6 @@
 // Adjoints of what works element by element and of sums: Map, Contract, Reduce.
+#include <algorithm>
+
 #include "dsl/adjoint.h"
 #include "dsl/error.h"
 
@@ -148,13 +150,15 @@ void adjoint(AdjointBuilder& b, const Contract& op, const AdjointOf& at) {
   AxisNames all = b.axes(at.result(0));
   all.insert(all.end(), op.sum.begin(), op.sum.end());
   all = b.from().sorted(all);
-  for (std::size_t i = 0; i < at.node.operands.size(); ++i) {
-    Value x = at.node.operands[i];
-    if (!b.active(x)) continue;
+  const std::vector<Value>& operands = at.node.operands;
+  for (auto own = operands.begin(); own != operands.end(); ++own) {
+    // A value that stands several times, as in a sum of squares: once, times how often it does.
+    if (!b.active(*own) || std::find(operands.begin(), own, *own) != own) continue;
     std::vector<Value> factors{at.g[0]};
-    for (std::size_t j = 0; j < at.node.operands.size(); ++j)
-      if (j != i) factors.push_back(b.forward(at.node.operands[j]));
-    b.contribute(x, b.sum_product(factors, without(all, b.axes(x))), {});
+    for (auto other = operands.begin(); other != operands.end(); ++other)
+      if (other != own) factors.push_back(b.forward(*other));
+    auto times = static_cast<double>(std::count(own, operands.end(), *own));
+    b.contribute(*own, b.sum_product(factors, without(all, b.axes(*own)), times), {});
   }
 }
 
