@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "dsl/adjoint.h"
-#include "dsl/error.h"
 
 namespace krait {
 namespace {

@@ -1,6 +1,5 @@
 // Adjoints of what runs along an axis: Cumsum, Scan, Gap, Shift.
 #include "dsl/adjoint.h"
-#include "dsl/error.h"
 
 namespace krait {
 namespace {
