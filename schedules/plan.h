@@ -37,7 +37,8 @@ struct AxisIndex {
 
 /// How a value lies in an object: an index for each dimension of the view. A dimension of a view is
 /// one dimension of the object or adjacent ones merged (which asks the object to be dense there).
-/// A position out of bounds reads `fill`; it is not written.
+/// A position out of bounds reads `fill`, or leaves what an earlier view of the same value gave
+/// (`keep`); it is not written.
 struct View {
   struct Dim {
     int first = 0, last = 0;  // dims of the object, inclusive
@@ -47,6 +48,7 @@ struct View {
   int object = -1;
   std::vector<Dim> dims;
   double fill = 0;
+  bool keep = false;
 };
 
 // ----------------------------------------------------------------------------------------- kernels
@@ -62,16 +64,29 @@ struct AxisMapping {
   std::string block_axis;   // blocked: the axis along which the parts are counted
 };
 
+/// A sum over grid axes, kept per grid point until a second stage: `object` has a dimension for
+/// each of `over` (grid axes, blocks of a blocked axis) and then the axes of the value.
+struct Partial {
+  Value value;
+  int object = -1;
+  AxisNames over;
+};
+
+/// fused: a tile program. product: a library GEMM, a Contract of two operands. finish: adds up
+/// partials in the order of their axes.
 struct PlannedKernel {
-  enum class Kind : std::uint8_t { fused, product };
+  enum class Kind : std::uint8_t { fused, product, finish };
   Kind kind = Kind::fused;
   std::string name;
-  /// Computed here, in order. A product has one: a Contract of two operands.
+  /// Computed here, in order. A product has one.
   std::vector<int> nodes;
   std::vector<AxisMapping> mapping;  // grid first, then loops, outermost first
-  /// Values read from memory and values written to it. One value may be written to several places.
-  std::map<Value, View> loads;
+  /// Values read from memory: one view, or several that complete each other, in order (the first
+  /// fills, the others keep). Values written to memory; one may be written to several places.
+  std::map<Value, std::vector<View>> loads;
   std::vector<std::pair<Value, View>> stores;
+  /// fused: written instead of the value. finish: read.
+  std::vector<Partial> partials;
 };
 
 struct Plan {

@@ -1,0 +1,53 @@
+// What partition needs to know about a graph before it cuts it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dsl/graph.h"
+
+namespace krait {
+
+/// An axis that was split into (outer, inner) and is dynamic, with its parts.
+struct SplitAxis {
+  std::string axis, inner;
+};
+
+struct Analysis {
+  explicit Analysis(const Graph& graph);
+
+  const Graph& graph;
+  std::vector<std::vector<int>> users;
+  /// Along whose direction a node runs: Scan and Cumsum along a dynamic axis.
+  std::vector<bool> running;
+  /// A library GEMM: a Contract of two operands of which one is a parameter, or that sums over
+  /// dynamic axes, with at least 16 free positions on both sides.
+  std::vector<bool> product;
+  /// Another Contract with free axes on both sides and a sum: register-blocked inside a kernel.
+  std::vector<bool> matmul;
+  /// Axes along which work is cut: dynamic ones, and those that some matmul batches over.
+  AxisNames outer;
+  /// By the outer axis of each dynamic Split or Merge.
+  std::map<std::string, SplitAxis> split_axes;
+
+  bool is_dynamic(const std::string& axis) const;
+  /// Axes over which the node sums (Contract, Reduce); empty for others.
+  AxisNames summed(int node) const;
+  bool is_running_axis(const std::string& axis) const { return running_axes.count(axis) != 0; }
+  bool is_reverse(int node) const;
+
+  std::set<std::string> running_axes;
+};
+
+/// Free axes of the two operands of a Contract: left only, right only, both.
+struct ContractAxes {
+  AxisNames left, right, batch;
+};
+ContractAxes contract_axes(const Graph& graph, int node);
+
+/// Elements of constant axes, dynamic ones counted as one.
+std::int64_t constant_elements(const Graph& graph, const AxisNames& axes);
+
+}  // namespace krait

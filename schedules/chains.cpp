@@ -1,0 +1,209 @@
+#include "schedules/chains.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "dsl/error.h"
+#include "schedules/closure.h"
+
+namespace krait {
+namespace {
+
+std::string running_axis(const Op& op) {
+  if (const auto* scan = std::get_if<Scan>(&op)) return scan->axis;
+  return std::get<Cumsum>(op).axis;
+}
+
+class Former {
+ public:
+  Former(const Analysis& analysis, Placement& placement)
+      : analysis_(analysis), graph_(analysis.graph), placement_(placement) {}
+
+  std::vector<Chain> run() {
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
+      if (analysis_.running[i]) assign(static_cast<int>(i));
+    for (Chain& chain : chains_) {
+      std::set<std::string> axes;
+      for (int node : chain.nodes)
+        for (const auto& axis : graph_.node(node).results[0].axes) axes.insert(axis);
+      for (const auto& axis : analysis_.outer)
+        if (axes.count(axis) && axis != chain.axis) chain.grid.push_back(axis);
+      chain.grid = graph_.sorted(chain.grid);
+      if (!absorb(chain)) store_states(chain);
+    }
+    return std::move(chains_);
+  }
+
+ private:
+  /// Nodes computed on the way to the operands of `node`, back to memory; running ones included.
+  std::set<int> cone(int node) const {
+    const Closure closure = close(analysis_, placement_, graph_.node(node).operands, {});
+    return {closure.nodes.begin(), closure.nodes.end()};
+  }
+
+  /// Whether `node` depends on `on` by way of nodes of `within`.
+  bool depends(int node, int on, const std::set<int>& within) const {
+    for (Value operand : graph_.node(node).operands) {
+      if (operand.node == on) return true;
+      if (within.count(operand.node) && depends(operand.node, on, within)) return true;
+    }
+    return false;
+  }
+
+  /// Joins a chain that the node depends on and that runs the same way, unless heavy work that
+  /// others need too lies between, or a chain of the other direction does.
+  void assign(int node) {
+    const std::string axis = running_axis(graph_.node(node).op);
+    const std::set<int> within = cone(node);
+    int joined = -1;
+    int latest = -1;  // the last chain that the node waits for
+    for (int other : within)
+      if (analysis_.running[other]) latest = std::max(latest, chain_of_.at(other));
+    if (latest >= 0) {
+      const Chain& chain = chains_[latest];
+      if (chain.axis == axis && chain.reverse == analysis_.is_reverse(node) &&
+          !heavy_between(chain, within))
+        joined = latest;
+    }
+    if (joined < 0) {
+      joined = static_cast<int>(chains_.size());
+      chains_.push_back({{}, axis, analysis_.is_reverse(node), {}, {}, {}});
+    }
+    chains_[joined].nodes.push_back(node);
+    chain_of_[node] = joined;
+  }
+
+  bool heavy_between(const Chain& chain, const std::set<int>& within) const {
+    for (int node : within) {
+      if (!analysis_.matmul[node]) continue;
+      const bool below = std::any_of(chain.nodes.begin(), chain.nodes.end(),
+                                     [&](int state) { return depends(node, state, within); });
+      if (!below) continue;
+      for (int user : analysis_.users[node])
+        if (!within.count(user)) return true;
+    }
+    return false;
+  }
+
+  /// Everything that depends on the states, up to stored values, in order; stored values are among
+  /// it.
+  std::vector<int> descendants(const Chain& chain) const {
+    std::set<int> found;
+    const std::set<int> states(chain.nodes.begin(), chain.nodes.end());
+    std::function<void(int)> visit = [&](int node) {
+      for (int user : analysis_.users[node]) {
+        if (analysis_.product[user] || states.count(user)) continue;
+        const Node& reader = graph_.node(user);
+        const bool reads_memory =
+            std::any_of(reader.operands.begin(), reader.operands.end(), [&](Value operand) {
+              return operand.node == node && placement_.is_stored(operand) && !states.count(node);
+            });
+        if (reads_memory || !found.insert(user).second) continue;
+        visit(user);
+      }
+    };
+    for (int node : chain.nodes) visit(node);
+    return {found.begin(), found.end()};
+  }
+
+  bool absorb(Chain& chain) {
+    std::set<int> core;
+    for (int node : chain.nodes) {
+      core.insert(node);
+      for (int inner : cone(node)) core.insert(inner);
+    }
+    std::set<int> after;     // done once the loop has ended
+    std::set<int> left_out;  // what a later kernel does with a value that this one stores
+    std::set<Value> requests;
+    std::set<int> members;
+    const std::vector<int> reached = descendants(chain);
+    for (int node : reached) {
+      if (analysis_.running[node]) return false;
+      const std::vector<Value>& operands = graph_.node(node).operands;
+      const AxisNames& axes = graph_.node(node).results[0].axes;
+      auto among = [&](const std::set<int>& set) {
+        return std::any_of(operands.begin(), operands.end(),
+                           [&](Value operand) { return set.count(operand.node) != 0; });
+      };
+      if (among(left_out) && !among(members)) {
+        left_out.insert(node);
+        continue;
+      }
+      const AxisNames summed = analysis_.summed(node);
+      bool over_grid = false;
+      for (const auto& axis : summed)
+        over_grid |= contains(chain.grid, axis) && !analysis_.is_dynamic(axis) &&
+                     graph_.axis(axis).extent != Extent::constant(1);
+      if (among(left_out)) return false;
+      if (over_grid) {
+        // A plain sum over heads can wait for a later kernel; a product cannot.
+        if (!std::holds_alternative<Reduce>(graph_.node(node).op) || !has_product(chain, node))
+          return false;
+        for (Value operand : operands) requests.insert(operand);
+        left_out.insert(node);
+        continue;
+      }
+      if (contains(summed, chain.axis))
+        after.insert(node);
+      else if (among(after)) {
+        if (contains(axes, chain.axis)) return false;
+        after.insert(node);
+      }
+      for (const auto& axis : chain.grid)
+        if (!contains(axes, axis) && !contains(summed, axis)) return false;
+      members.insert(node);
+    }
+    for (Value value : requests) placement_.request(value);
+    chain.members = members;
+    for (int node : members)
+      for (std::size_t r = 0; r < graph_.node(node).results.size(); ++r)
+        if (const Value value{node, static_cast<int>(r)}; placement_.is_stored(value))
+          chain.sinks.push_back(value);
+    return true;
+  }
+
+  /// Whether a product inside the kernel lies between the states and the operands of `node`.
+  bool has_product(const Chain& chain, int node) const {
+    const std::set<int> within = cone(node);
+    return std::any_of(within.begin(), within.end(), [&](int inner) {
+      return analysis_.matmul[inner] &&
+             std::any_of(chain.nodes.begin(), chain.nodes.end(),
+                         [&](int state) { return depends(inner, state, within); });
+    });
+  }
+
+  void store_states(const Chain& chain) {
+    std::set<int> core;
+    for (int node : chain.nodes) {
+      core.insert(node);
+      for (int inner : cone(node)) core.insert(inner);
+    }
+    for (int node : chain.nodes)
+      for (int user : analysis_.users[node])
+        for (Value operand : graph_.node(user).operands)
+          if (operand.node == node && !core.count(user)) placement_.request(operand);
+    // What lies inside the loop and is read outside of it is either cheap, and done again, or kept.
+    for (int node : core) {
+      if (!analysis_.matmul[node] || analysis_.running[node]) continue;
+      for (int user : analysis_.users[node])
+        if (!core.count(user)) {
+          placement_.request({node, 0});
+          break;
+        }
+    }
+  }
+
+  const Analysis& analysis_;
+  const Graph& graph_;
+  Placement& placement_;
+  std::vector<Chain> chains_;
+  std::map<int, int> chain_of_;
+};
+
+}  // namespace
+
+std::vector<Chain> form_chains(const Analysis& analysis, Placement& placement) {
+  return Former(analysis, placement).run();
+}
+
+}  // namespace krait

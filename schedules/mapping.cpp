@@ -1,0 +1,138 @@
+#include "schedules/mapping.h"
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+/// Parts of a blocked axis: bounds the number of partial sums whatever its size.
+constexpr std::int64_t parts = 32;
+
+using Kind = AxisMapping::Kind;
+
+bool has_matmul(const Analysis& analysis, const Closure& closure) {
+  return std::any_of(closure.nodes.begin(), closure.nodes.end(),
+                     [&](int node) { return analysis.matmul[node]; });
+}
+
+std::set<std::string> summed_axes(const Analysis& analysis, const Closure& closure) {
+  std::set<std::string> summed;
+  for (int node : closure.nodes)
+    for (const auto& axis : analysis.summed(node)) summed.insert(axis);
+  return summed;
+}
+
+/// Whether some node needs all positions inside a chunk together.
+bool works_across(const Closure& closure, const Graph& graph, const std::string& inner) {
+  return std::any_of(closure.nodes.begin(), closure.nodes.end(), [&](int node) {
+    const Op& op = graph.node(node).op;
+    if (const auto* cumsum = std::get_if<Cumsum>(&op)) return cumsum->axis == inner;
+    if (const auto* sum = std::get_if<PairSum>(&op)) return sum->axis == inner;
+    if (const auto* rename = std::get_if<Rename>(&op))
+      return rename->from == inner || rename->to == inner;
+    if (const auto* shift = std::get_if<Shift>(&op)) return shift->axis == inner;
+    if (const auto* slice = std::get_if<Slice>(&op))
+      return slice->axis == inner || slice->result == inner;
+    if (const auto* concat = std::get_if<Concat>(&op))
+      return concat->result == inner || contains(concat->axes, inner);
+    return false;
+  });
+}
+
+bool is_outer_constant(const Analysis& analysis, const std::string& axis) {
+  return contains(analysis.outer, axis) && !analysis.is_dynamic(axis);
+}
+
+}  // namespace
+
+std::vector<AxisMapping> chain_mapping(const Analysis&, const Chain& chain, const Schedule&, Pass) {
+  std::vector<AxisMapping> mapping;
+  for (const auto& axis : chain.grid) mapping.push_back({axis, Kind::grid, false, 1, ""});
+  mapping.push_back({chain.axis, Kind::serial, chain.reverse, 1, ""});
+  return mapping;
+}
+
+std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& closure) {
+  const Graph& graph = analysis.graph;
+  const std::set<std::string> axes = closure.axes(graph);
+  const std::set<std::string> summed = summed_axes(analysis, closure);
+  std::vector<AxisMapping> grid;
+  std::vector<AxisMapping> loops;
+  if (has_matmul(analysis, closure)) {
+    for (const Axis& axis : graph.axes()) {
+      if (!axes.count(axis.name) || !contains(analysis.outer, axis.name)) continue;
+      const bool loop = summed.count(axis.name) && axis.extent.is_constant();
+      (loop ? loops : grid).push_back({axis.name, loop ? Kind::serial : Kind::grid, false, 1, ""});
+    }
+  } else {
+    bool across = false;
+    for (const Axis& axis : graph.axes()) {
+      if (axis.extent.is_constant() || !axes.count(axis.name)) continue;
+      auto split = analysis.split_axes.find(axis.name);
+      const bool has_inner = split != analysis.split_axes.end() && axes.count(split->second.inner);
+      const bool inner_across = has_inner && works_across(closure, graph, split->second.inner);
+      across |= inner_across;
+      const bool time = analysis.split_axes.count(axis.name) != 0 ||
+                        std::any_of(analysis.split_axes.begin(), analysis.split_axes.end(),
+                                    [&](const auto& s) { return s.second.axis == axis.name; }) ||
+                        analysis.is_running_axis(axis.name);
+      const bool sums = summed.count(axis.name) != 0;
+      if (sums && time)
+        loops.push_back({axis.name, Kind::blocked, false, parts, axis.name + "_part"});
+      else
+        grid.push_back({axis.name, Kind::grid, false, 1, ""});
+      if (!has_inner || inner_across) continue;
+      if (summed.count(split->second.inner))
+        loops.push_back({split->second.inner, Kind::serial, false, 1, ""});
+      else
+        (sums && time ? loops : grid)
+            .push_back(
+                {split->second.inner, sums && time ? Kind::serial : Kind::grid, false, 1, ""});
+    }
+    // Whole chunks on chip: keep them small by cutting along heads too.
+    if (across)
+      for (const Axis& axis : graph.axes())
+        if (axes.count(axis.name) && is_outer_constant(analysis, axis.name) &&
+            !summed.count(axis.name))
+          grid.push_back({axis.name, Kind::grid, false, 1, ""});
+  }
+  grid.insert(grid.end(), loops.begin(), loops.end());
+  return grid;
+}
+
+std::vector<std::string> grouping_key(const Analysis& analysis, const Closure& closure) {
+  std::vector<std::string> key;
+  const bool matmul = has_matmul(analysis, closure);
+  key.push_back(matmul ? "products" : "rows");
+  if (matmul) {
+    const std::set<std::string> axes = closure.axes(analysis.graph);
+    for (const auto& axis : analysis.outer)
+      if (axes.count(axis)) key.push_back(axis);
+    std::sort(key.begin() + 1, key.end());
+    return key;
+  }
+  for (const AxisMapping& mapped : local_mapping(analysis, closure))
+    key.push_back(mapped.axis + (mapped.kind == Kind::grid ? "" : ":loop"));
+  return key;
+}
+
+AxisNames partial_axes(const Analysis& analysis, const std::vector<AxisMapping>& mapping,
+                       Value sink) {
+  AxisNames over;
+  for (const AxisMapping& mapped : mapping)
+    if (mapped.kind != Kind::serial && contains(analysis.summed(sink.node), mapped.axis))
+      over.push_back(mapped.axis);
+  return over;
+}
+
+Axis partial_axis(const Graph& graph, const std::vector<AxisMapping>& mapping,
+                  const std::string& axis) {
+  for (const AxisMapping& mapped : mapping)
+    if (mapped.axis == axis && mapped.kind == Kind::blocked)
+      return Axis(mapped.block_axis, Extent::constant(mapped.blocks));
+  return graph.axis(axis);
+}
+
+}  // namespace krait

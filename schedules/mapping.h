@@ -1,0 +1,32 @@
+// Mapping: which axes of a kernel are cut over the grid, which are loops, which stand on chip.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedules/analysis.h"
+#include "schedules/chains.h"
+#include "schedules/closure.h"
+#include "schedules/plan.h"
+
+namespace krait {
+
+std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain,
+                                       const Schedule& schedule, Pass pass);
+
+/// Of a kernel without a chain. With products inside: outer axes are the grid, constant ones that
+/// are summed over are loops. Without: positions along dynamic axes are the grid; those that are
+/// summed over are loops over a bounded number of parts.
+std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& closure);
+
+/// Kernels may be joined only where this is equal.
+std::vector<std::string> grouping_key(const Analysis& analysis, const Closure& closure);
+
+/// The grid axes over which a sink of a kernel so mapped sums: it is kept per grid point.
+AxisNames partial_axes(const Analysis& analysis, const std::vector<AxisMapping>& mapping,
+                       Value sink);
+/// The axis of the object of partials that stands for one of these.
+Axis partial_axis(const Graph& graph, const std::vector<AxisMapping>& mapping,
+                  const std::string& axis);
+
+}  // namespace krait

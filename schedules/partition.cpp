@@ -1,0 +1,284 @@
+#include "schedules/partition.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "dsl/error.h"
+#include "schedules/analysis.h"
+#include "schedules/chains.h"
+#include "schedules/closure.h"
+#include "schedules/mapping.h"
+#include "schedules/placement.h"
+
+namespace krait {
+namespace {
+
+/// Values that must stand in memory whatever the kernels are: operands and results of library
+/// products, values that change between whole time and chunks, sums over dynamic axes.
+void request_boundaries(const Analysis& analysis, Placement& placement) {
+  const Graph& graph = analysis.graph;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const int id = static_cast<int>(i);
+    const Node& node = graph.node(id);
+    if (analysis.product[i]) {
+      for (Value operand : node.operands) placement.request(operand);
+      placement.request({id, 0});
+      continue;
+    }
+    const auto* split = std::get_if<Split>(&node.op);
+    if (split != nullptr && analysis.is_dynamic(split->axis)) placement.request(node.operands[0]);
+    const auto* merge = std::get_if<Merge>(&node.op);
+    if (merge != nullptr && analysis.is_dynamic(merge->axis) && !analysis.users[i].empty())
+      placement.request({id, 0});
+    if (const auto* slice = std::get_if<Slice>(&node.op);
+        slice != nullptr && analysis.is_dynamic(slice->axis))
+      placement.request(node.operands[0]);
+    if (std::holds_alternative<Shift>(node.op) &&
+        analysis.is_dynamic(std::get<Shift>(node.op).axis))
+      for (Value operand : node.operands) placement.request(operand);
+    const AxisNames summed = analysis.summed(id);
+    const bool over_dynamic = std::any_of(summed.begin(), summed.end(), [&](const auto& axis) {
+      return analysis.is_dynamic(axis) && !analysis.is_running_axis(axis);
+    });
+    const bool over_running = std::any_of(summed.begin(), summed.end(), [&](const auto& axis) {
+      return analysis.is_running_axis(axis);
+    });
+    if (over_dynamic || over_running) placement.request({id, 0});
+  }
+}
+
+/// One kernel in the making.
+struct Group {
+  std::vector<Value> sinks;  // stored values that it computes, in graph order
+  int chain = -1;
+  Closure closure;
+};
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, const Schedule& schedule, Pass pass)
+      : analysis_(graph), placement_(analysis_) {
+    plan_.pass = pass;
+    plan_.schedule = schedule;
+    plan_.graph = graph;
+  }
+
+  Plan run() {
+    request_boundaries(analysis_, placement_);
+    chains_ = form_chains(analysis_, placement_);
+    share_products();
+    form_groups();
+    for (const Group& group : groups_) add_kernel(group);
+    add_products();
+    plan_.objects = placement_.objects();
+    order_kernels();
+    return std::move(plan_);
+  }
+
+ private:
+  const Graph& graph() const { return analysis_.graph; }
+
+  std::set<Value> owned_by(const Chain& chain) const {
+    std::set<Value> own;
+    for (int node : chain.nodes)
+      for (std::size_t r = 0; r < graph().node(node).results.size(); ++r)
+        own.insert({node, static_cast<int>(r)});
+    for (Value sink : chain.sinks) own.insert(sink);
+    return own;
+  }
+
+  Closure closure_of(const std::vector<Value>& sinks, const std::set<Value>& own) const {
+    return close(analysis_, placement_, sinks, own);
+  }
+
+  /// Products inside kernels that several kernels, or several grid points of one, would repeat are
+  /// computed once and kept.
+  void share_products() {
+    for (const Chain& chain : chains_) {
+      std::vector<Value> sinks = chain.sinks;
+      for (int node : chain.nodes) sinks.push_back({node, 0});
+      const Closure closure = closure_of(sinks, owned_by(chain));
+      for (int node : closure.nodes) {
+        if (!analysis_.matmul[node] || chain.depends_on_state(node)) continue;
+        const AxisNames missing = without(chain.grid, graph().node(node).results[0].axes);
+        if (std::any_of(missing.begin(), missing.end(), [&](const auto& axis) {
+              return graph().axis(axis).extent != Extent::constant(1);
+            }))
+          placement_.request({node, 0});
+      }
+    }
+  }
+
+  void form_groups() {
+    std::set<Value> assigned;
+    for (std::size_t i = 0; i < chains_.size(); ++i) {
+      Group group;
+      group.chain = static_cast<int>(i);
+      group.sinks = chains_[i].sinks;
+      for (int node : chains_[i].nodes)
+        for (std::size_t r = 0; r < graph().node(node).results.size(); ++r)
+          if (const Value value{node, static_cast<int>(r)};
+              placement_.is_stored(value) && !contains_value(group.sinks, value))
+            group.sinks.push_back(value);
+      std::sort(group.sinks.begin(), group.sinks.end());
+      if (group.sinks.empty()) continue;
+      assigned.insert(group.sinks.begin(), group.sinks.end());
+      group.closure = closure_of(group.sinks, owned_by(chains_[i]));
+      groups_.push_back(std::move(group));
+    }
+    // The others: those that share work, run over the same axes and do not wait for one another.
+    std::map<std::vector<std::string>, std::vector<Group>> by_key;
+    for (const auto& [value, views] : placement_.stored()) {
+      if (assigned.count(value) || analysis_.product[value.node]) continue;
+      Group group;
+      group.sinks = {value};
+      group.closure = closure_of({value}, {value});
+      std::vector<std::string> key = grouping_key(analysis_, group.closure);
+      key.push_back(std::to_string(levels_.of(analysis_, placement_, value)));
+      std::vector<Group>& candidates = by_key[key];
+      std::vector<Group> kept;
+      for (Group& other : candidates) {
+        if (!shares_work(group.closure, other.closure)) {
+          kept.push_back(std::move(other));
+          continue;
+        }
+        group.sinks.insert(group.sinks.end(), other.sinks.begin(), other.sinks.end());
+        group.closure.join(other.closure);
+      }
+      std::sort(group.sinks.begin(), group.sinks.end());
+      kept.push_back(std::move(group));
+      candidates = std::move(kept);
+    }
+    for (auto& [key, groups] : by_key)
+      for (Group& group : groups) {
+        group.closure =
+            closure_of(group.sinks, std::set<Value>(group.sinks.begin(), group.sinks.end()));
+        groups_.push_back(std::move(group));
+      }
+  }
+
+  static bool contains_value(const std::vector<Value>& values, Value value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  }
+
+  void add_kernel(const Group& group) {
+    PlannedKernel kernel;
+    kernel.nodes = group.closure.nodes;
+    kernel.loads = group.closure.loads;
+    kernel.mapping = group.chain >= 0 ? chain_mapping(analysis_, chains_[group.chain],
+                                                      plan_.schedule, plan_.pass)
+                                      : local_mapping(analysis_, group.closure);
+    std::vector<PlannedKernel> finishing;
+    for (Value sink : group.sinks) {
+      const std::vector<View>& views = placement_.stored().at(sink);
+      const AxisNames over = partial_axes(analysis_, kernel.mapping, sink);
+      if (over.empty()) {
+        for (const View& view : views) kernel.stores.push_back({sink, view});
+        continue;
+      }
+      std::vector<Axis> dims;
+      for (const auto& axis : over) dims.push_back(partial_axis(graph(), kernel.mapping, axis));
+      for (const auto& axis : graph().type(sink).axes) dims.push_back(graph().axis(axis));
+      const int object = placement_.add_temporary("partial." + graph().label(sink),
+                                                  graph().type(sink).dtype, dims);
+      kernel.partials.push_back({sink, object, over});
+      PlannedKernel finish;
+      finish.kind = PlannedKernel::Kind::finish;
+      finish.partials = {kernel.partials.back()};
+      for (const View& view : views) finish.stores.push_back({sink, view});
+      finishing.push_back(std::move(finish));
+    }
+    plan_.kernels.push_back(std::move(kernel));
+    for (PlannedKernel& finish : finishing) plan_.kernels.push_back(std::move(finish));
+  }
+
+  void add_products() {
+    for (std::size_t i = 0; i < graph().nodes().size(); ++i) {
+      if (!analysis_.product[i]) continue;
+      const Value value{static_cast<int>(i), 0};
+      PlannedKernel kernel;
+      kernel.kind = PlannedKernel::Kind::product;
+      kernel.nodes = {value.node};
+      for (Value operand : graph().node(value.node).operands)
+        kernel.loads[operand] = *placement_.memory_view(operand);
+      for (const View& view : placement_.stored().at(value)) kernel.stores.push_back({value, view});
+      plan_.kernels.push_back(std::move(kernel));
+    }
+  }
+
+  /// Writers before readers, otherwise as they were made; names; lifetimes.
+  void order_kernels() {
+    const std::size_t count = plan_.kernels.size();
+    std::vector<std::set<int>> written(count);
+    std::vector<std::set<int>> read(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const PlannedKernel& kernel = plan_.kernels[i];
+      for (const auto& [value, views] : kernel.loads)
+        for (const View& view : views) read[i].insert(view.object);
+      for (const auto& [value, view] : kernel.stores) written[i].insert(view.object);
+      for (const Partial& partial : kernel.partials)
+        (kernel.kind == PlannedKernel::Kind::finish ? read : written)[i].insert(partial.object);
+    }
+    std::vector<bool> done(count);
+    std::vector<PlannedKernel> ordered;
+    while (ordered.size() < count) {
+      bool moved = false;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (done[i]) continue;
+        const bool waits = std::any_of(read[i].begin(), read[i].end(), [&](int object) {
+          for (std::size_t j = 0; j < count; ++j)
+            if (j != i && !done[j] && written[j].count(object)) return true;
+          return false;
+        });
+        if (waits) continue;
+        done[i] = true;
+        moved = true;
+        const int place = static_cast<int>(ordered.size());
+        for (int object : written[i]) {
+          MemoryObject& memory = plan_.objects[object];
+          if (memory.first_kernel < 0) memory.first_kernel = place;
+          memory.last_kernel = std::max(memory.last_kernel, place);
+        }
+        for (int object : read[i])
+          plan_.objects[object].last_kernel = std::max(plan_.objects[object].last_kernel, place);
+        ordered.push_back(plan_.kernels[i]);
+      }
+      KRAIT_ASSERT(moved, "kernels wait for one another");
+    }
+    plan_.kernels = std::move(ordered);
+    std::map<std::string, int> taken;
+    for (PlannedKernel& kernel : plan_.kernels) name_kernel(kernel, taken);
+  }
+
+  /// After its first result, without the prefix of a layer, so that equal layers share kernels.
+  void name_kernel(PlannedKernel& kernel, std::map<std::string, int>& taken) const {
+    const int object =
+        !kernel.stores.empty() ? kernel.stores[0].second.object : kernel.partials.at(0).object;
+    std::string name = plan_.objects[object].name;
+    if (plan_.objects[object].kind == MemoryObject::Kind::temporary && name.find('%') != name.npos)
+      name = "part";
+    if (const auto dot = name.rfind('.'); dot != name.npos) name = name.substr(dot + 1);
+    if (kernel.kind == PlannedKernel::Kind::finish) name = "finish_" + name;
+    const int number = taken[name]++;
+    kernel.name = number == 0 ? name : name + "_" + std::to_string(number + 1);
+  }
+
+  Analysis analysis_;
+  Placement placement_;
+  Plan plan_;
+  std::vector<Chain> chains_;
+  std::vector<Group> groups_;
+  Levels levels_;
+};
+
+}  // namespace
+
+Plan partition(const Graph& graph, const Schedule& schedule, Pass pass) {
+  for (const Node& node : graph.nodes())
+    if (std::holds_alternative<Gather>(node.op) || std::holds_alternative<ScatterSum>(node.op))
+      throw UsageError(text("a block with a ", name(node.op), " cannot run on this device yet"));
+  return Partitioner(graph, schedule, pass).run();
+}
+
+}  // namespace krait

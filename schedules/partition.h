@@ -1,0 +1,14 @@
+// Partition: which values stand in memory, which kernels compute them, and how axes map to them.
+#pragma once
+
+#include "dsl/graph.h"
+#include "schedules/plan.h"
+
+namespace krait {
+
+/// Cuts a normalised graph (see normalise.h) into a Plan. Cuts are made at library products, at
+/// scans over a grid axis and where directions along an axis cross, and at reductions over grid
+/// axes. Throws UsageError for an op that no kernel can run yet.
+Plan partition(const Graph& graph, const Schedule& schedule, Pass pass);
+
+}  // namespace krait

@@ -1,0 +1,122 @@
+#include "schedules/placement.h"
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+bool is_zero(const Graph& graph, Value value) {
+  const auto* constant = std::get_if<Constant>(&graph.node(value.node).op);
+  return constant != nullptr && constant->value == 0;
+}
+
+std::vector<Axis> axes_of(const Graph& graph, const AxisNames& names) {
+  std::vector<Axis> axes;
+  for (const auto& name : names) axes.push_back(graph.axis(name));
+  return axes;
+}
+
+}  // namespace
+
+Placement::Placement(const Analysis& analysis) : analysis_(analysis), graph_(analysis.graph) {
+  for (Value value : graph_.inputs()) {
+    const Input& input = graph_.input_of(value);
+    objects_.push_back(
+        {MemoryObject::Kind::input, input.name, input.dtype, axes_of(graph_, input.order), -1, -1});
+    lives_[value] = {whole(objects_.back(), static_cast<int>(objects_.size()) - 1)};
+  }
+  for (const Output& output : graph_.outputs()) {
+    objects_.push_back({MemoryObject::Kind::output, output.name, graph_.type(output.value).dtype,
+                        axes_of(graph_, output.order), -1, -1});
+    place(output.value, whole(objects_.back(), static_cast<int>(objects_.size()) - 1));
+  }
+}
+
+int Placement::add_temporary(const std::string& name, DType dtype, std::vector<Axis> dims) {
+  objects_.push_back({MemoryObject::Kind::temporary, name, dtype, std::move(dims), -1, -1});
+  return static_cast<int>(objects_.size()) - 1;
+}
+
+std::vector<Axis> Placement::storage_axes(const AxisNames& axes) const {
+  std::vector<Axis> dims;
+  AxisNames inner;
+  for (const auto& axis : axes) {
+    auto split = analysis_.split_axes.find(axis);
+    if (split != analysis_.split_axes.end() && contains(axes, split->second.inner))
+      inner.push_back(split->second.inner);
+  }
+  auto add = [&](bool outer, bool dynamic) {
+    for (const auto& axis : axes) {
+      if (contains(inner, axis) || analysis_.is_dynamic(axis) != dynamic) continue;
+      if (!dynamic && contains(analysis_.outer, axis) != outer) continue;
+      auto split = analysis_.split_axes.find(axis);
+      const bool whole_axis =
+          split != analysis_.split_axes.end() && contains(inner, split->second.inner);
+      dims.push_back(graph_.axis(whole_axis ? split->second.axis : axis));
+    }
+  };
+  add(true, true);
+  add(true, false);
+  add(false, false);
+  return dims;
+}
+
+void Placement::request(Value value) {
+  if (memory_view(value)) return;
+  const std::vector<Axis> dims = storage_axes(graph_.type(value).axes);
+  const int object = add_temporary(graph_.label(value), graph_.type(value).dtype, dims);
+  // The view of the value itself: a dim that stands for two axes is indexed by both.
+  View view = whole(objects_[object], object);
+  const AxisNames& axes = graph_.type(value).axes;
+  for (auto& dim : view.dims)
+    for (const auto& [outer, parts] : analysis_.split_axes)
+      if (dim.index.terms[0].first == parts.axis && !contains(axes, parts.axis))
+        dim.index.terms = {{outer, graph_.axis(parts.inner).extent.offset}, {parts.inner, 1}};
+  lives_[value] = {view};
+  place(value, view);
+}
+
+void Placement::place(Value value, const View& view) {
+  const Node& node = graph_.node(value.node);
+  if (is_view(node.op) && !std::holds_alternative<Shift>(node.op)) {
+    std::vector<View> below;
+    for (std::size_t i = 0; i < node.operands.size(); ++i)
+      if (auto operand = backward_view(graph_, value.node, static_cast<int>(i), view))
+        below.push_back(*operand);
+    if (below.size() == node.operands.size()) {
+      for (std::size_t i = 0; i < below.size(); ++i) place(node.operands[i], below[i]);
+      return;
+    }
+  }
+  stored_[value].push_back(view);
+  if (!lives_.count(value) && !std::holds_alternative<Constant>(node.op)) lives_[value] = {view};
+}
+
+std::optional<std::vector<View>> Placement::memory_view(Value value) const {
+  if (auto found = lives_.find(value); found != lives_.end()) return found->second;
+  if (is_zero(graph_, value)) return std::vector<View>{};
+  const Node& node = graph_.node(value.node);
+  if (!is_view(node.op)) return std::nullopt;
+  std::vector<std::vector<View>> operands;
+  for (Value operand : node.operands) {
+    auto views = memory_view(operand);
+    if (!views) return std::nullopt;
+    operands.push_back(std::move(*views));
+  }
+  if (std::all_of(operands.begin(), operands.end(), [](const auto& v) { return v.empty(); }))
+    return std::nullopt;
+  return forward_view(graph_, value.node, operands);
+}
+
+std::vector<Value> Placement::roots(Value value) const {
+  const Node& node = graph_.node(value.node);
+  if (stored_.count(value) || !is_view(node.op)) return {value};
+  std::vector<Value> found;
+  for (Value operand : node.operands)
+    for (Value root : roots(operand)) found.push_back(root);
+  return found;
+}
+
+}  // namespace krait

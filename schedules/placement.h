@@ -1,0 +1,47 @@
+// Placement: which values stand in memory and how they lie there.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "schedules/analysis.h"
+#include "schedules/plan.h"
+#include "schedules/view.h"
+
+namespace krait {
+
+class Placement {
+ public:
+  /// Makes an object for every input and output of the graph.
+  explicit Placement(const Analysis& analysis);
+
+  /// Sees to it that the value stands in memory: what computes it becomes a stored value, unless
+  /// the value is already a view of memory.
+  void request(Value value);
+  /// How the value lies in memory, where it does; no view at all for what is zero everywhere.
+  std::optional<std::vector<View>> memory_view(Value value) const;
+  /// Values behind a chain of views: what would have to be in memory.
+  std::vector<Value> roots(Value value) const;
+  bool is_stored(Value value) const { return stored_.count(value) != 0; }
+  /// Values that kernels must write, with all the places where each goes.
+  const std::map<Value, std::vector<View>>& stored() const { return stored_; }
+  const std::vector<MemoryObject>& objects() const { return objects_; }
+  std::vector<MemoryObject>& objects() { return objects_; }
+  int add_temporary(const std::string& name, DType dtype, std::vector<Axis> dims);
+
+ private:
+  /// Writes the value into the view: through views that can be undone, down to what is computed.
+  void place(Value value, const View& view);
+  /// Axes of a temporary: outer ones first, the two parts of a split dynamic axis as that axis.
+  std::vector<Axis> storage_axes(const AxisNames& axes) const;
+
+  const Analysis& analysis_;
+  const Graph& graph_;
+  std::vector<MemoryObject> objects_;
+  std::map<Value, std::vector<View>> stored_;
+  std::map<Value, std::vector<View>> lives_;  // how to read: inputs, requested and stored values
+};
+
+}  // namespace krait
