@@ -86,6 +86,7 @@ void adjoint(AdjointBuilder& b, const Reduce& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const Cumsum& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const Scan& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const Gap& op, const AdjointOf& at);
+[[noreturn]] void adjoint(AdjointBuilder& b, const PairSum& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const Shift& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const Gather& op, const AdjointOf& at);
 void adjoint(AdjointBuilder& b, const ScatterSum& op, const AdjointOf& at);

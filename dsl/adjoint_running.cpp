@@ -136,6 +136,10 @@ void adjoint(AdjointBuilder& b, const Scan& op, const AdjointOf& at) {
 }
 
 // a[j] stands in every pair (q, k) that spans it, k < j <= q. Sums only, so that nothing cancels.
+void adjoint(AdjointBuilder&, const PairSum&, const AdjointOf&) {
+  throw UsageError("a PairSum has no derivative; allowed: differentiate before Gaps are lowered");
+}
+
 void adjoint(AdjointBuilder& b, const Gap& op, const AdjointOf& at) {
   Value a = at.operand(0);
   if (!b.active(a)) return;

@@ -29,6 +29,7 @@ Array run(const Reduce& op, Call& call);
 std::vector<Array> run(const Cumsum& op, Call& call);
 std::vector<Array> run(const Scan& op, Call& call);
 Array run(const Gap& op, Call& call);
+std::vector<Array> run(const PairSum& op, Call& call);
 Array run(const Shift& op, Call& call);
 Array run(const Gather& op, Call& call);
 Array run(const ScatterSum& op, Call& call);

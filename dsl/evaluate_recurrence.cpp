@@ -100,6 +100,12 @@ std::vector<Array> run(const Scan& op, Call& call) {
   return {entering, leaving, carried};
 }
 
+std::vector<Array> run(const PairSum& op, Call& call) {
+  // In float64 the low part is what a float32 sum would lose and float64 does not.
+  Array low = filled(call.space, call.axes(), 0);
+  return {run(Cumsum{op.axis}, call)[0], low};
+}
+
 Array run(const Gap& op, Call& call) {
   const Array& a = call.operands[0];
   const AxisNames rest = without(a.axes, {op.axis});

@@ -9,8 +9,9 @@ namespace krait {
 
 std::string_view name(const Op& op) {
   static constexpr std::string_view names[] = {
-      "Input", "Constant", "Map",        "Contract", "Reduce", "Cumsum", "Scan",   "Gap",
-      "Shift", "Gather",   "ScatterSum", "Split",    "Merge",  "Slice",  "Concat", "Rename"};
+      "Input", "Constant", "Map",     "Contract", "Reduce", "Cumsum",
+      "Scan",  "Gap",      "PairSum", "Shift",    "Gather", "ScatterSum",
+      "Split", "Merge",    "Slice",   "Concat",   "Rename"};
   static_assert(std::size(names) == std::variant_size_v<Op>);
   return names[op.index()];
 }

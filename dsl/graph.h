@@ -143,6 +143,15 @@ struct Gap {
   bool operator==(const Gap&) const = default;
 };
 
+/// Running sum of operand 0 along `axis`, each value kept as a pair: high + low, high the rounded
+/// sum, low what rounding lost (two-sum; low is 0 in f64 graphs). What Gaps are lowered to:
+/// differences of pairs are as good as sums of what lies between. Results: high, low. Has no
+/// derivative of its own.
+struct PairSum {
+  std::string axis;
+  bool operator==(const PairSum&) const = default;
+};
+
 /// y[t] = x[t - steps] along `axis`; steps < 0 looks ahead. Positions before the start read `fill`,
 /// or the carried state, operand 1 if has_state: its axis `state_axis` of extent K >= steps holds
 /// the K values before the window, oldest first. has_state is for steps > 0 only.
@@ -207,8 +216,8 @@ struct Rename {
   bool operator==(const Rename&) const = default;
 };
 
-using Op = std::variant<Input, Constant, Map, Contract, Reduce, Cumsum, Scan, Gap, Shift, Gather,
-                        ScatterSum, Split, Merge, Slice, Concat, Rename>;
+using Op = std::variant<Input, Constant, Map, Contract, Reduce, Cumsum, Scan, Gap, PairSum, Shift,
+                        Gather, ScatterSum, Split, Merge, Slice, Concat, Rename>;
 
 /// "Input", "Map", ...
 std::string_view name(const Op& op);

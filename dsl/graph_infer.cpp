@@ -133,6 +133,14 @@ class Inference {
     return {{accumulator(dtype(0)), graph_.sorted(result)}};
   }
 
+  std::vector<Type> operator()(const PairSum& op) {
+    count(1);
+    floating("operand", 0);
+    among("axis", op.axis, axes(0));
+    const Type result{accumulator(dtype(0)), axes(0)};
+    return {result, result};
+  }
+
   std::vector<Type> operator()(const Shift& op) {
     count(1 + op.has_state);
     among("axis", op.axis, axes(0));

@@ -65,6 +65,7 @@ struct Rule {
     return sum_of(op.has_initial ? hull(operand(1), operand(2)) : operand(1));
   }
   Interval operator()(const Gap&) const { return {-kInfinity, 0}; }
+  Interval operator()(const PairSum&) const { return {}; }
   Interval operator()(const Shift& op) const {
     if (op.steps == 0) return operand(0);
     return hull(operand(0), op.has_state ? operand(1) : Interval(op.fill, op.fill));

@@ -118,6 +118,9 @@ class Printer {
       return op.axis + " of " + operands[1] + ", log_decay " + operands[0] +
              carried(2, op.has_initial, op.has_reset) + (op.reverse ? ", reverse" : "");
     }
+    std::string operator()(const PairSum& op) const {
+      return "along " + op.axis + ", " + operands[0];
+    }
     std::string operator()(const Gap& op) const {
       static constexpr const char* kinds[] = {"between ", "from start of ", "to end of ",
                                               "total of "};
