@@ -18,24 +18,49 @@ std::vector<Axis> axes_of(const Graph& graph, const AxisNames& names) {
   return axes;
 }
 
+/// Dense strides of the dims of constant size that have only such inside them; 0 for the others.
+std::vector<std::int64_t> compiled_strides(const std::vector<Axis>& dims) {
+  std::vector<std::int64_t> strides(dims.size(), 0);
+  std::int64_t stride = 1;
+  for (std::size_t d = dims.size(); d-- > 0;) {
+    if (!dims[d].extent.is_constant()) break;
+    strides[d] = stride;
+    stride *= dims[d].extent.offset;
+  }
+  return strides;
+}
+
 }  // namespace
 
 Placement::Placement(const Analysis& analysis) : analysis_(analysis), graph_(analysis.graph) {
   for (Value value : graph_.inputs()) {
     const Input& input = graph_.input_of(value);
-    objects_.push_back(
-        {MemoryObject::Kind::input, input.name, input.dtype, axes_of(graph_, input.order), -1, -1});
+    objects_.push_back({MemoryObject::Kind::input,
+                        input.name,
+                        input.dtype,
+                        axes_of(graph_, input.order),
+                        {},
+                        -1,
+                        -1});
+    objects_.back().strides = compiled_strides(objects_.back().dims);
     lives_[value] = {whole(objects_.back(), static_cast<int>(objects_.size()) - 1)};
   }
   for (const Output& output : graph_.outputs()) {
-    objects_.push_back({MemoryObject::Kind::output, output.name, graph_.type(output.value).dtype,
-                        axes_of(graph_, output.order), -1, -1});
+    objects_.push_back({MemoryObject::Kind::output,
+                        output.name,
+                        graph_.type(output.value).dtype,
+                        axes_of(graph_, output.order),
+                        {},
+                        -1,
+                        -1});
+    objects_.back().strides = compiled_strides(objects_.back().dims);
     place(output.value, whole(objects_.back(), static_cast<int>(objects_.size()) - 1));
   }
 }
 
 int Placement::add_temporary(const std::string& name, DType dtype, std::vector<Axis> dims) {
-  objects_.push_back({MemoryObject::Kind::temporary, name, dtype, std::move(dims), -1, -1});
+  objects_.push_back({MemoryObject::Kind::temporary, name, dtype, std::move(dims), {}, -1, -1});
+  objects_.back().strides = compiled_strides(objects_.back().dims);
   return static_cast<int>(objects_.size()) - 1;
 }
 

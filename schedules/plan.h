@@ -21,6 +21,9 @@ struct MemoryObject {
   std::string name;
   DType dtype = DType::f32;
   std::vector<Axis> dims;  // storage order, outermost first
+  /// Stride of each dim in elements as compiled in, 0 where it is given at launch: compiled in are
+  /// the dims of constant size with only such inside them.
+  std::vector<std::int64_t> strides;
   /// Of a temporary: the first kernel that writes it and the last that reads it.
   int first_kernel = -1, last_kernel = -1;
 

@@ -1,0 +1,182 @@
+#include "codegen/builder.h"
+
+#include <algorithm>
+
+#include "dsl/error.h"
+
+namespace krait {
+
+Builder::Builder(const Plan& plan, const PlannedKernel& kernel) : plan_(plan), kernel_(kernel) {
+  program().name = kernel.name;
+  before_.resize(1);
+  after_.resize(1);
+}
+
+void Builder::map_axes(const std::vector<AxisMapping>& mapping) {
+  using Kind = AxisMapping::Kind;
+  for (const AxisMapping& axis : mapping) {
+    const Extent extent = graph().axis(axis.axis).extent;
+    if (axis.kind == Kind::grid) {
+      mapped_[axis.axis] = program().add_var({axis.axis, VarKind::grid, extent});
+      program().grid.push_back(mapped_[axis.axis]);
+      continue;
+    }
+    if (axis.kind == Kind::blocked) {
+      const int part =
+          program().add_var({axis.block_axis, VarKind::grid, Extent::constant(axis.blocks)});
+      part_vars_[axis.axis] = part;
+      program().grid.push_back(part);
+    }
+    mapped_[axis.axis] = program().add_var({axis.axis, VarKind::loop, extent});
+    loops_.push_back(axis);
+  }
+  before_.resize(loops_.size() + 1);
+  after_.resize(loops_.size() + 1);
+}
+
+int Builder::loop_of(const std::string& axis) const {
+  for (std::size_t i = 0; i < loops_.size(); ++i)
+    if (loops_[i].axis == axis) return static_cast<int>(i);
+  return -1;
+}
+
+int Builder::level_of(const AxisNames& axes) const {
+  int level = 0;
+  for (const auto& axis : axes) level = std::max(level, loop_of(axis) + 1);
+  return level;
+}
+
+int Builder::var(const std::string& axis) {
+  if (auto found = mapped_.find(axis); found != mapped_.end()) return found->second;
+  auto [found, added] = tile_vars_.emplace(axis, -1);
+  if (added) {
+    const Extent extent = graph().axis(axis).extent;
+    if (!extent.is_constant())
+      throw UsageError(text("axis ", axis, " of kernel ", kernel_.name,
+                            " has no constant size and is neither grid nor loop"));
+    found->second = program().add_var({axis, VarKind::tile, extent});
+  }
+  return found->second;
+}
+
+int Builder::size_var(const Extent& extent) {
+  for (std::size_t i = 0; i < program().vars.size(); ++i)
+    if (program().vars[i].kind == VarKind::size && program().vars[i].extent == extent)
+      return static_cast<int>(i);
+  return program().add_var(
+      {"size_" + std::to_string(program().vars.size()), VarKind::size, extent});
+}
+
+AxisNames Builder::tile_axes(const AxisNames& axes) const {
+  AxisNames kept;
+  for (const auto& axis : axes)
+    if (!is_mapped(axis)) kept.push_back(axis);
+  return kept;
+}
+
+std::vector<int> Builder::vars(const AxisNames& axes) {
+  std::vector<int> numbers;
+  for (const auto& axis : axes) numbers.push_back(var(axis));
+  return numbers;
+}
+
+Index Builder::index(const AxisIndex& affine) {
+  Index index = Index::of(affine.constant);
+  for (const auto& [axis, factor] : affine.terms)
+    index = index + Index::variable(var(axis), factor);
+  for (const auto& [extent, factor] : affine.sizes)
+    index = index + Index::variable(size_var(extent), factor);
+  return index;
+}
+
+int Builder::pointer_of(int object) {
+  auto& objects = built_.objects;
+  auto found = std::find(objects.begin(), objects.end(), object);
+  if (found == objects.end()) found = objects.insert(objects.end(), object);
+  return static_cast<int>(found - objects.begin());
+}
+
+Buffer Builder::global(int object, bool written) {
+  const MemoryObject& memory = plan_.objects[object];
+  Buffer buffer;
+  buffer.name = memory.name;
+  buffer.dtype = memory.dtype;
+  buffer.space = Space::global;
+  buffer.pointer = pointer_of(object);
+  buffer.written = written;
+  for (std::size_t d = 0; d < memory.dims.size(); ++d) {
+    Stride stride{memory.strides[d], -1};
+    if (memory.strides[d] == 0)
+      stride.argument = program().argument(
+          {TileProgram::Argument::Kind::stride, "", buffer.pointer, static_cast<int>(d)});
+    buffer.dims.push_back({memory.dims[d].name, memory.dims[d].extent, stride});
+  }
+  return buffer;
+}
+
+Access Builder::access(const View& view, bool written) {
+  Access access = shape_of(view, written);
+  for (const View::Dim& dim : view.dims) access.index.push_back(index(dim.index));
+  return access;
+}
+
+Access Builder::shape_of(const View& view, bool written) {
+  Buffer buffer = global(view.object, written);
+  const std::vector<Dim> dims = std::move(buffer.dims);
+  buffer.dims.clear();
+  for (const View::Dim& dim : view.dims)
+    buffer.dims.push_back({dims[dim.last].axis, dim.extent, dims[dim.last].stride});
+  return {program().add_buffer(std::move(buffer)), {}, {}};
+}
+
+Access Builder::access(int object, const std::vector<Index>& index, bool written) {
+  return {program().add_buffer(global(object, written)), index, {}};
+}
+
+int Builder::tile(const std::string& name, DType dtype, const AxisNames& axes) {
+  std::vector<Axis> dims;
+  for (const auto& axis : tile_axes(axes)) {
+    var(axis);  // rejects what has no constant size
+    dims.push_back(graph().axis(axis));
+  }
+  return program().add_buffer(on_chip(name, dtype, dims));
+}
+
+Access Builder::access(int buffer) {
+  Access access{buffer, {}, {}};
+  const std::vector<Dim> dims = program().buffers[buffer].dims;
+  for (const Dim& dim : dims) access.index.push_back(Index::variable(var(dim.axis)));
+  return access;
+}
+
+BuiltKernel Builder::finish() {
+  std::vector<Statement> inner;
+  for (std::size_t level = loops_.size() + 1; level-- > 0;) {
+    std::vector<Statement> body = std::move(before_[level]);
+    if (level < loops_.size()) {
+      const AxisMapping& loop = loops_[level];
+      For statement;
+      statement.var = mapped_.at(loop.axis);
+      statement.reverse = loop.reverse;
+      if (loop.kind == AxisMapping::Kind::blocked) {
+        statement.block_var = part_vars_.at(loop.axis);
+        statement.blocks = loop.blocks;
+      }
+      statement.body = std::move(inner);
+      body.push_back(std::move(statement));
+    }
+    for (Statement& statement : after_[level]) body.push_back(std::move(statement));
+    inner = std::move(body);
+  }
+  program().body = std::move(inner);
+  auto needs = [&](const Extent& extent) {
+    if (!extent.is_constant())
+      program().argument({TileProgram::Argument::Kind::size, extent.symbol, -1, -1});
+  };
+  for (const Var& var : program().vars) needs(var.extent);
+  for (const Buffer& buffer : program().buffers)
+    for (const Dim& dim : buffer.dims) needs(dim.extent);
+  return std::move(built_);
+}
+
+}  // namespace krait
