@@ -25,7 +25,8 @@ BlockSpec default_spec(const std::string& block);
 
 /// Sizes as the command line gives them; what is absent keeps the block's default.
 struct BlockSizes {
-  std::optional<std::int64_t> d_model, heads, headdim, d_state, ngroups, d_conv, expand;
+  std::optional<std::int64_t> d_model{}, heads{}, headdim{}, d_state{}, ngroups{}, d_conv{},
+      expand{};
 };
 /// `spec` with these sizes. Throws UsageError for a size that the block does not have (a scan has
 /// no d_conv, a block's heads follow from d_model, expand and headdim: giving heads too is an error

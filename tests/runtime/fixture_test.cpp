@@ -75,8 +75,7 @@ void run_fixture(const std::filesystem::path& path) {
   Tensors64 given;
   for (const Value value : gradients.inputs()) {
     const std::string& name = gradients.input_of(value).name;
-    given[name] =
-        name.rfind("cot.", 0) == 0 ? golden.cot.at(name.substr(4)) : golden.in.at(name);
+    given[name] = name.rfind("cot.", 0) == 0 ? golden.cot.at(name.substr(4)) : golden.in.at(name);
   }
   const Tensors64 grad = evaluate(gradients, given);
   for (const auto& [name, expected] : golden.grad) {
@@ -104,15 +103,11 @@ TEST_CASE("Mamba-1 fixtures: outputs and gradients", "[fixture]") { run_fixtures
 TEST_CASE("Mamba-2 scan fixtures: outputs and gradients", "[fixture]") {
   run_fixtures("m2_ssd", 11);
 }
-TEST_CASE("Mamba-2 block fixtures: outputs and gradients", "[fixture]") {
-  run_fixtures("m2_b", 7);
-}
+TEST_CASE("Mamba-2 block fixtures: outputs and gradients", "[fixture]") { run_fixtures("m2_b", 7); }
 TEST_CASE("Mamba-3 scan fixtures: outputs and gradients", "[fixture]") {
   run_fixtures("m3_scan", 7);
 }
-TEST_CASE("Mamba-3 block fixtures: outputs and gradients", "[fixture]") {
-  run_fixtures("m3_b", 6);
-}
+TEST_CASE("Mamba-3 block fixtures: outputs and gradients", "[fixture]") { run_fixtures("m3_b", 6); }
 TEST_CASE("Mamba-3 fixtures with several inputs a head: outputs and gradients", "[fixture]") {
   run_fixtures("m3_mimo", 5);
 }
