@@ -1,0 +1,137 @@
+#include "schedules/schedule.h"
+
+#include <charconv>
+#include <map>
+#include <sstream>
+
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+constexpr std::int64_t kMostChunk = 1 << 20;
+constexpr std::int64_t kMostSegments = 1 << 20;
+constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::step};
+
+/// The keys with a number for value, in the order of the text form.
+struct NumberKey {
+  const char* name;
+  std::optional<std::int64_t> Schedule::*member;
+  bool segments;
+};
+constexpr NumberKey kNumbers[] = {
+    {"chunk", &Schedule::chunk, false},
+    {"backward.chunk", &Schedule::backward_chunk, false},
+    {"segments", &Schedule::segments, true},
+    {"backward.segments", &Schedule::backward_segments, true},
+};
+
+PlanKind parse_plan(const std::string& value) {
+  std::string allowed;
+  for (const PlanKind kind : kPlans) {
+    if (value == name(kind)) return kind;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(name(kind));
+  }
+  throw UsageError("schedule: plan", value, allowed);
+}
+
+std::int64_t parse_number(const NumberKey& key, const std::string& value) {
+  if (key.segments && value == "chunks") return 0;
+  const std::int64_t most = key.segments ? kMostSegments : kMostChunk;
+  const char* const end = value.data() + value.size();
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  KRAIT_REQUIRE(error == std::errc() && stop == end && number >= 1 && number <= most,
+                "schedule: ", key.name, " is ", value.empty() ? "empty" : value, "; allowed: 1 to ",
+                most, key.segments ? ", or chunks" : "");
+  return number;
+}
+
+/// The pass's own key where it is set, else the one for both.
+std::int64_t pick(Pass pass, const char* key, const std::optional<std::int64_t>& both,
+                  const std::optional<std::int64_t>& backward) {
+  const std::optional<std::int64_t>& value =
+      pass == Pass::backward && backward.has_value() ? backward : both;
+  KRAIT_ASSERT(value.has_value(), "schedule has no ", key, " for ", name(pass));
+  return *value;
+}
+
+}  // namespace
+
+std::string_view name(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::chunks: return "chunks";
+    case PlanKind::recurrent: return "recurrent";
+    case PlanKind::step: return "step";
+  }
+  throw InternalError("a plan without a name");
+}
+
+std::string_view name(Pass pass) {
+  switch (pass) {
+    case Pass::forward: return "forward";
+    case Pass::backward: return "backward";
+    case Pass::step: return "step";
+  }
+  throw InternalError("a pass without a name");
+}
+
+std::int64_t Schedule::chunk_of(Pass pass) const {
+  return pick(pass, "chunk", chunk, backward_chunk);
+}
+
+std::int64_t Schedule::segments_of(Pass pass) const {
+  return pick(pass, "segments", segments, backward_segments);
+}
+
+Schedule parse_schedule(const std::string& text) {
+  Schedule schedule;
+  std::map<std::string, std::string> seen;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    KRAIT_REQUIRE(equals != std::string::npos, "schedule has \"", word, "\"; allowed: KEY=VALUE");
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    KRAIT_REQUIRE(seen.emplace(key, value).second, "schedule: ", key, " is ", seen[key], " and ",
+                  value, "; allowed: one value a key");
+    if (key == "plan") {
+      schedule.plan = parse_plan(value);
+      continue;
+    }
+    std::string allowed = "plan";
+    bool known = false;
+    for (const NumberKey& number : kNumbers) {
+      allowed += std::string(", ") + number.name;
+      if (key != number.name) continue;
+      schedule.*number.member = parse_number(number, value);
+      known = true;
+    }
+    KRAIT_REQUIRE(known, "schedule has key ", key, " (", word, "); allowed: ", allowed);
+  }
+  return schedule;
+}
+
+std::string to_text(const Schedule& schedule) {
+  std::string result;
+  const auto append = [&](const std::string& key, const std::string& value) {
+    result += (result.empty() ? "" : " ") + key + "=" + value;
+  };
+  if (schedule.plan) append("plan", std::string(name(*schedule.plan)));
+  for (const NumberKey& key : kNumbers) {
+    const std::optional<std::int64_t>& value = schedule.*key.member;
+    if (!value) continue;
+    append(key.name, key.segments && *value == 0 ? "chunks" : std::to_string(*value));
+  }
+  return result;
+}
+
+Schedule merge(const Schedule& base, const Schedule& over) {
+  Schedule result = base;
+  if (over.plan) result.plan = over.plan;
+  for (const NumberKey& key : kNumbers) {
+    if (over.*key.member) result.*key.member = over.*key.member;
+  }
+  return result;
+}
+
+}  // namespace krait

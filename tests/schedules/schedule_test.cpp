@@ -1,0 +1,68 @@
+#include "schedules/schedule.h"
+
+#include <catch2/catch.hpp>
+
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_schedule(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("a schedule's text comes back as it was, keys in one order") {
+  for (const char* text :
+       {"", "plan=step", "plan=recurrent", "chunk=64",
+        "plan=chunks chunk=64 backward.chunk=128 segments=3 backward.segments=chunks",
+        "segments=chunks"}) {
+    CHECK(to_text(parse_schedule(text)) == text);
+  }
+  CHECK(to_text(parse_schedule("  segments=2   plan=chunks\tchunk=5 ")) ==
+        "plan=chunks chunk=5 segments=2");
+}
+
+TEST_CASE("the key of a pass wins over the key for both") {
+  const Schedule schedule = parse_schedule("chunk=64 backward.chunk=32 segments=chunks");
+  CHECK(schedule.chunk_of(Pass::forward) == 64);
+  CHECK(schedule.chunk_of(Pass::backward) == 32);
+  CHECK(schedule.segments_of(Pass::forward) == 0);
+  CHECK(schedule.segments_of(Pass::backward) == 0);
+  CHECK(parse_schedule("chunk=64").chunk_of(Pass::backward) == 64);
+  CHECK_THROWS_AS(Schedule{}.chunk_of(Pass::forward), InternalError);
+}
+
+TEST_CASE("what is set over a base replaces it, the rest stays") {
+  const Schedule base = parse_schedule("plan=chunks chunk=64 segments=2");
+  CHECK(to_text(merge(base, parse_schedule("chunk=16 backward.segments=3"))) ==
+        "plan=chunks chunk=16 segments=2 backward.segments=3");
+  CHECK(merge(base, {}) == base);
+  CHECK(merge({}, base) == base);
+}
+
+TEST_CASE("a schedule that says nothing sensible is refused, key and value named") {
+  const auto names = [](const std::string& text, const std::string& part) {
+    INFO(text << ": " << error_of(text));
+    CHECK(error_of(text).find(part) != std::string::npos);
+  };
+  names("plan=fast", "plan is fast; allowed: chunks, recurrent, step");
+  names("plan", "\"plan\"; allowed: KEY=VALUE");
+  names("chunk=0", "chunk is 0; allowed: 1 to");
+  names("chunk=-4", "chunk is -4");
+  names("chunk=4.5", "chunk is 4.5");
+  names("chunk=", "chunk is empty");
+  names("chunk=99999999999999999999", "chunk is 99999999999999999999");
+  names("chunk=chunks", "chunk is chunks");
+  names("segments=0", "segments is 0; allowed: 1 to 1048576, or chunks");
+  names("chunk=4 chunk=8", "chunk is 4 and 8");
+  names("colour=red", "key colour (colour=red); allowed: plan, chunk, backward.chunk");
+  names("forward.chunk=4", "key forward.chunk");
+}
+
+}  // namespace
+}  // namespace krait
