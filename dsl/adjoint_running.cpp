@@ -1,5 +1,6 @@
 // Adjoints of what runs along an axis: Cumsum, Scan, Gap, Shift.
 #include "dsl/adjoint.h"
+#include "dsl/error.h"
 
 namespace krait {
 namespace {
