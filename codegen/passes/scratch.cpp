@@ -1,0 +1,152 @@
+// scratch: gives every buffer on chip its place in the scratch memory of one grid point.
+//
+// What: statements are numbered in order; a buffer lives from its first use to its last, and
+// through the whole of every loop that it may carry values around. Buffers that never live at once
+// share bytes: the largest first, each at the lowest free offset, all 64-byte aligned. Why here:
+// last, when no pass adds buffers any more. Limits: within a loop a buffer lives for a part only
+// where it has no alias, is used in that loop alone, and is first written in full by one statement
+// without a guard.
+#include <algorithm>
+#include <set>
+
+#include "codegen/passes/passes.h"
+#include "codegen/tile/access.h"
+
+namespace krait {
+namespace {
+
+struct Life {
+  int first = -1, last = -1;
+  void include(int from, int to) {
+    first = first < 0 ? from : std::min(first, from);
+    last = std::max(last, to);
+  }
+};
+
+/// Whether one statement writes every element: an own variable or a single value a dimension.
+bool writes_all(const TileProgram& program, const Access& access, const std::vector<int>& own) {
+  const Buffer& buffer = program.buffers[access.buffer];
+  std::set<int> seen;
+  for (std::size_t d = 0; d < access.index.size(); ++d) {
+    const Index& index = access.index[d];
+    if (buffer.dims[d].extent == Extent::constant(1)) continue;
+    if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].factor != 1) return false;
+    const int var = index.terms[0].var;
+    if (std::find(own.begin(), own.end(), var) == own.end() || !seen.insert(var).second ||
+        !(program.vars[var].extent == buffer.dims[d].extent))
+      return false;
+  }
+  return access.guarded.empty();
+}
+
+class Lives {
+ public:
+  explicit Lives(const TileProgram& program) : program_(program) {
+    lives.resize(program.buffers.size());
+    aliased_.resize(program.buffers.size(), false);
+    uses_.resize(program.buffers.size(), 0);
+    for (std::size_t i = 0; i < program.buffers.size(); ++i)
+      if (program.buffers[i].alias_of >= 0)
+        aliased_[memory_of(program, static_cast<int>(i))] = true;
+    visit_statements(program.body, [&](const Statement& statement) {
+      for_each_access(statement, [&](const Access& access, Use) {
+        ++uses_[memory_of(program_, access.buffer)];
+      });
+    });
+    walk(program.body);
+  }
+
+  std::vector<Life> lives;  // by memory
+
+ private:
+  struct Seen {
+    int uses = 0;
+    bool starts_whole = false;  // its first use here writes all of it
+  };
+  using Found = std::vector<std::pair<int, Seen>>;
+
+  Seen& seen_in(Found& found, int memory) {
+    for (auto& [number, seen] : found)
+      if (number == memory) return seen;
+    found.push_back({memory, {}});
+    return found.back().second;
+  }
+
+  /// Numbers the statements of a body; tells of each memory how it is used there.
+  Found walk(const std::vector<Statement>& body) {
+    Found found;
+    for (const Statement& statement : body) {
+      if (const For* loop = std::get_if<For>(&statement)) {
+        const int begin = next_++;
+        Found inner = walk(loop->body);
+        const int end = next_++;
+        for (const auto& [memory, seen] : inner) {
+          const bool local = seen.starts_whole && seen.uses == uses_[memory] && !aliased_[memory];
+          if (!local) lives[memory].include(begin, end);
+          // Around an outer loop it is as fresh as here: all its uses are inside.
+          Seen& outer = seen_in(found, memory);
+          if (outer.uses == 0) outer.starts_whole = local;
+          outer.uses += seen.uses;
+        }
+        continue;
+      }
+      const int now = next_++;
+      const std::vector<int> own = own_variables(statement);
+      for_each_access(statement, [&](const Access& access, Use use) {
+        const int memory = memory_of(program_, access.buffer);
+        lives[memory].include(now, now);
+        Seen& seen = seen_in(found, memory);
+        if (seen.uses++ == 0)
+          seen.starts_whole = use == Use::write && writes_all(program_, access, own);
+      });
+    }
+    return found;
+  }
+
+  const TileProgram& program_;
+  std::vector<bool> aliased_;
+  std::vector<int> uses_;
+  int next_ = 0;
+};
+
+}  // namespace
+
+void place_scratch(TileProgram& program) {
+  const Lives known(program);
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i)
+    if (program.buffers[i].space != Space::global && program.buffers[i].alias_of < 0 &&
+        known.lives[i].first >= 0)
+      order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return bytes_of(program.buffers[a]) > bytes_of(program.buffers[b]);
+  });
+  auto padded = [&](int i) { return (bytes_of(program.buffers[i]) + 63) / 64 * 64; };
+  std::vector<int> placed;
+  program.scratch_bytes = 0;
+  for (int i : order) {
+    const Life& life = known.lives[i];
+    std::int64_t offset = 0;
+    // Past everything in the way, lowest first, until nothing is.
+    std::sort(placed.begin(), placed.end(), [&](int a, int b) {
+      return program.buffers[a].scratch_offset < program.buffers[b].scratch_offset;
+    });
+    for (int other : placed) {
+      const Life& theirs = known.lives[other];
+      if (theirs.last < life.first || life.last < theirs.first) continue;
+      const std::int64_t begin = program.buffers[other].scratch_offset;
+      if (begin < offset + padded(i)) offset = std::max(offset, begin + padded(other));
+    }
+    program.buffers[i].scratch_offset = offset;
+    program.scratch_bytes = std::max(program.scratch_bytes, offset + padded(i));
+    placed.push_back(i);
+  }
+  // Buffers without a use stand at the start; nothing reads them.
+  for (Buffer& buffer : program.buffers)
+    if (buffer.space != Space::global && buffer.alias_of < 0 && buffer.scratch_offset < 0) {
+      buffer.scratch_offset = 0;
+      program.scratch_bytes = std::max(program.scratch_bytes, (bytes_of(buffer) + 63) / 64 * 64);
+    }
+}
+
+}  // namespace krait
