@@ -1,0 +1,158 @@
+// What every plan must keep, whoever made it.
+#include <algorithm>
+#include <set>
+
+#include "dsl/error.h"
+#include "schedules/plan.h"
+
+namespace krait {
+namespace {
+
+using Kind = PlannedKernel::Kind;
+
+class PlanVerifier {
+ public:
+  explicit PlanVerifier(const Plan& plan) : plan_(plan) {}
+
+  void run() {
+    for (const MemoryObject& object : plan_.objects) check(object);
+    writers_.resize(plan_.objects.size());
+    readers_.resize(plan_.objects.size());
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < plan_.kernels.size(); ++i) {
+      kernel_ = &plan_.kernels[i];
+      number_ = static_cast<int>(i);
+      KRAIT_ASSERT(names.insert(kernel_->name).second, "two kernels are named ", kernel_->name);
+      check_kernel();
+    }
+    for (std::size_t i = 0; i < plan_.objects.size(); ++i) check_order(static_cast<int>(i));
+  }
+
+ private:
+  const Graph& graph() const { return plan_.graph; }
+
+  void check(const MemoryObject& object) const {
+    KRAIT_ASSERT(object.strides.size() == object.dims.size(), object.name, " has ",
+                 object.dims.size(), " dims and ", object.strides.size(), " strides");
+    for (std::size_t d = 0; d < object.dims.size(); ++d)
+      KRAIT_ASSERT(object.strides[d] >= 0, object.name, " has stride ", object.strides[d]);
+  }
+
+  bool is_constant(Value value) const {
+    return std::holds_alternative<Constant>(graph().node(value.node).op);
+  }
+
+  void check_value(Value value) const {
+    KRAIT_ASSERT(value.node >= 0 && value.node < static_cast<int>(graph().nodes().size()) &&
+                     value.result >= 0 &&
+                     value.result < static_cast<int>(graph().node(value.node).results.size()),
+                 kernel_->name, " names value ", value.node, ".", value.result,
+                 " that is not in the graph");
+  }
+
+  void check_view(Value value, const View& view) const {
+    KRAIT_ASSERT(view.object >= 0 && view.object < static_cast<int>(plan_.objects.size()),
+                 kernel_->name, ": object ", view.object);
+    const MemoryObject& object = plan_.objects[view.object];
+    int next = 0;
+    for (const View::Dim& dim : view.dims) {
+      KRAIT_ASSERT(dim.first == next && dim.last >= dim.first &&
+                       dim.last < static_cast<int>(object.dims.size()),
+                   kernel_->name, ": a view of ", object.name, " has dims ", dim.first, " to ",
+                   dim.last);
+      next = dim.last + 1;
+      if (dim.first == dim.last)
+        KRAIT_ASSERT(dim.extent == object.dims[dim.first].extent, kernel_->name, ": a view of ",
+                     object.name, " has extent ", dim.extent.text(), " for ",
+                     object.dims[dim.first].extent.text());
+      for (const auto& [axis, factor] : dim.index.terms)
+        KRAIT_ASSERT(factor != 0 && contains(graph().type(value).axes, axis), kernel_->name,
+                     ": a view of ", object.name, " is indexed by ", axis,
+                     ", which is no axis of value ", graph().label(value));
+    }
+    KRAIT_ASSERT(next == static_cast<int>(object.dims.size()), kernel_->name, ": a view of ",
+                 object.name, " leaves dims out");
+  }
+
+  void check_kernel() {
+    std::set<std::string> mapped;
+    for (const AxisMapping& axis : kernel_->mapping) {
+      KRAIT_ASSERT(mapped.insert(axis.axis).second, kernel_->name, " maps ", axis.axis, " twice");
+      KRAIT_ASSERT(axis.blocks >= 1 && graph().has_axis(axis.axis), kernel_->name, " maps ",
+                   axis.axis, " to ", axis.blocks, " blocks");
+    }
+    std::set<int> computed;
+    for (int node : kernel_->nodes) {
+      check_value({node, 0});
+      for (Value operand : graph().node(node).operands)
+        KRAIT_ASSERT(
+            is_constant(operand) || kernel_->loads.count(operand) || computed.count(operand.node),
+            kernel_->name, ": node ", node, " reads ", graph().label(operand),
+            " before it is there");
+      computed.insert(node);
+    }
+    for (const auto& [value, views] : kernel_->loads) {
+      check_value(value);
+      for (std::size_t i = 0; i < views.size(); ++i) {
+        check_view(value, views[i]);
+        KRAIT_ASSERT(views[i].keep == (i > 0), kernel_->name, ": view ", i, " of ",
+                     graph().label(value), i > 0 ? " does not keep" : " keeps",
+                     " what is there before it");
+        readers_[views[i].object].insert(number_);
+      }
+    }
+    for (const auto& [value, view] : kernel_->stores) {
+      check_value(value);
+      check_view(value, view);
+      KRAIT_ASSERT(kernel_->kind == Kind::finish || computed.count(value.node) ||
+                       kernel_->loads.count(value) || is_constant(value),
+                   kernel_->name, " stores ", graph().label(value), " but does not compute it");
+      writers_[view.object].insert(number_);
+    }
+    for (const Partial& partial : kernel_->partials) {
+      check_value(partial.value);
+      KRAIT_ASSERT(partial.object >= 0 && partial.object < static_cast<int>(plan_.objects.size()) &&
+                       plan_.objects[partial.object].dims.size() ==
+                           partial.over.size() + graph().type(partial.value).axes.size(),
+                   kernel_->name, ": partials of ", graph().label(partial.value));
+      (kernel_->kind == Kind::finish ? readers_ : writers_)[partial.object].insert(number_);
+    }
+    KRAIT_ASSERT(!kernel_->stores.empty() || !kernel_->partials.empty(), kernel_->name,
+                 " writes nothing");
+    KRAIT_ASSERT(kernel_->kind != Kind::product || kernel_->nodes.size() == 1, kernel_->name,
+                 " is a product of ", kernel_->nodes.size(), " nodes");
+    KRAIT_ASSERT(kernel_->kind != Kind::finish || kernel_->partials.size() == 1, kernel_->name,
+                 " adds up ", kernel_->partials.size(), " partials");
+  }
+
+  void check_order(int number) const {
+    const MemoryObject& object = plan_.objects[number];
+    const std::set<int>& writers = writers_[number];
+    const std::set<int>& readers = readers_[number];
+    if (object.kind == MemoryObject::Kind::input) {
+      KRAIT_ASSERT(writers.empty(), "kernel ", *writers.begin(), " writes input ", object.name);
+      return;
+    }
+    if (object.kind == MemoryObject::Kind::output || !readers.empty())
+      KRAIT_ASSERT(!writers.empty(), object.name, " is never written");
+    if (!readers.empty())
+      KRAIT_ASSERT(*writers.rbegin() < *readers.begin(), object.name, " is read by kernel ",
+                   *readers.begin(), " and written by kernel ", *writers.rbegin());
+    if (object.kind != MemoryObject::Kind::temporary || writers.empty()) return;
+    const int last = readers.empty() ? *writers.rbegin() : *readers.rbegin();
+    KRAIT_ASSERT(object.first_kernel == *writers.begin() && object.last_kernel >= last, object.name,
+                 " lives from ", object.first_kernel, " to ", object.last_kernel,
+                 " but is used from ", *writers.begin(), " to ", last);
+  }
+
+  const Plan& plan_;
+  const PlannedKernel* kernel_ = nullptr;
+  int number_ = 0;
+  std::vector<std::set<int>> writers_, readers_;
+};
+
+}  // namespace
+
+void verify(const Plan& plan) { PlanVerifier(plan).run(); }
+
+}  // namespace krait
