@@ -111,9 +111,8 @@ Expr clamp(const Expr& a, double low, double high) {
   if (!(low <= high))
     throw UsageError("bounds of clamp", text(low, " and ", high), "the lower one first");
   return map_of(a, [&](Scalar& s, int x) {
-    if (!std::isinf(low)) x = s.apply(ScalarOp::max, x, s.constant(low));
-    if (!std::isinf(high)) x = s.apply(ScalarOp::min, x, s.constant(high));
-    return x;
+    // Infinite bounds fold away.
+    return s.apply(ScalarOp::min, s.apply(ScalarOp::max, x, s.constant(low)), s.constant(high));
   });
 }
 

@@ -85,6 +85,8 @@ struct Map {
 };
 
 /// Sum over `sum` of the product of the operands (einsum by name). `sum` may be empty: a product.
+/// The dtype of this, of sums and of recurrences is the accumulator of the widest operand; ops that
+/// only move values keep the dtype.
 struct Contract {
   AxisNames sum;
   bool operator==(const Contract&) const = default;
@@ -165,7 +167,8 @@ struct Shift {
 };
 
 /// Rows of operand 0 along `axis` (removed) picked by operand 1 (i32); the axes of the result are
-/// the others of operand 0 and those of operand 1. An index out of range is the caller's error.
+/// the others of operand 0 and those of operand 1, which have none in common. An index out of range
+/// is the caller's error.
 struct Gather {
   std::string axis;
   bool operator==(const Gather&) const = default;
@@ -287,7 +290,8 @@ class Graph {
   std::string label(Value value) const;
   const std::unordered_map<int, std::vector<std::string>>& labels() const { return labels_; }
 
-  /// What the value can be, by intervals over the scalar expressions.
+  /// What the value can be, by intervals over the scalar expressions. Remembered: not for calls
+  /// from several threads at once.
   Interval interval(Value value) const;
   /// For each node: the nodes that read it, in order, without doubles.
   std::vector<std::vector<int>> users() const;

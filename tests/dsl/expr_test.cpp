@@ -72,6 +72,7 @@ TEST_CASE("arithmetic of the language, one Map each") {
            {max(x, 1), "max(x, 1)"},
            {clamp(x, 0, 1), "min(max(x, 0), 1)"},
            {clamp(x, 0, std::numeric_limits<double>::infinity()), "max(x, 0)"},
+           {clamp(x, -std::numeric_limits<double>::infinity(), 1), "min(x, 1)"},
            {abs(x), "abs(x)"},
            {exp(x), "exp(x)"},
            {log(x), "log(x)"},
