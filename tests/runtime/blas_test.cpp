@@ -1,5 +1,7 @@
 #include "runtime/host/blas.h"
 
+#include <dlfcn.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -94,6 +96,16 @@ TEST_CASE("a library product has the same bits with any number of threads") {
     results.push_back(o.c);
   }
   for (const std::vector<float>& result : results) CHECK(result == results[0]);
+}
+
+TEST_CASE("OpenBLAS does not thread inside the pool's threads") {
+  const Blas blas;
+  REQUIRE(blas.available());
+  void* handle = ::dlopen(blas.path().c_str(), RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(handle);
+  if (auto* threads = reinterpret_cast<int (*)()>(::dlsym(handle, "openblas_get_num_threads"))) {
+    CHECK(threads() == 1);
+  }
 }
 
 TEST_CASE("a BLAS that does not load or lacks a function counts as absent") {

@@ -1,5 +1,7 @@
 #include "runtime/disk_cache.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
@@ -82,6 +84,10 @@ TEST_CASE("a cache key depends on every field, and on where one ends") {
   CHECK(differs([](auto& s, auto&) { s.options = {"-a", "-c"}; }));
   CHECK(differs([](auto& s, auto&) { s.options = {"-a-b"}; }));
   CHECK(differs([](auto& s, auto&) { s.options = {"-b", "-a"}; }));
+  // A value that imitates the end of one field and the start of the next.
+  CHECK(differs([](auto& s, auto&) { s.options = {"-aoption-b"}; }));
+  const std::string gap(8, '\0');
+  CHECK(differs([&](auto& s, auto&) { s.options = {"-a" + gap + "option" + gap + "-b"}; }));
   CHECK(differs([](auto& s, auto&) { s.entry = "entr", s.text = "ytext"; }));
   CHECK(differs([](auto&, auto& c) { c.arch = "cpu2"; }));
   CHECK(differs([](auto&, auto& c) { c.identity[0].second = "20"; }));
@@ -139,6 +145,18 @@ TEST_CASE("an entry that was stored is loaded, by another cache object too") {
   f.cache.evict(std::string(64, 'a'));
   CHECK_FALSE(other.load(std::string(64, 'a')));
   CHECK(f.warnings.empty());
+}
+
+TEST_CASE("a temporary file of another writer is not touched") {
+  Fixture f;
+  fs::create_directories(f.directory);
+  // As of a process of the same number in another container.
+  const fs::path other = f.directory / (".writing-" + std::to_string(::getpid()) + "-0");
+  test::write_file(other, "the other's");
+  CHECK(f.cache.store(entry_of('a')));
+  CHECK(f.cache.load(std::string(64, 'a')));
+  CHECK(test::read_file(other) == "the other's");
+  CHECK(f.files() == 2);
 }
 
 TEST_CASE("the cache directory is for its owner only") {
