@@ -1,5 +1,6 @@
 #include "schedules/chunk.h"
 
+#include <iterator>
 #include <set>
 
 #include "dsl/error.h"

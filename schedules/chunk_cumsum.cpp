@@ -98,8 +98,7 @@ Value Rewrite::chunk_cumsum_reverse(int id, Value x, Value initial, Value reset)
   across.has_initial = initial.valid();
   operands = {handed};
   if (initial.valid()) operands.push_back(start);
-  if (op.has_reset)
-    operands.push_back({to_.add(Shift{.axis = c_, .steps = 1}, {any})});
+  if (op.has_reset) operands.push_back({to_.add(Shift{.axis = c_, .steps = 1}, {any})});
   Value entering{to_.add(across, operands)};
   if (op.has_reset) {
     if (initial.valid()) {
@@ -108,8 +107,8 @@ Value Rewrite::chunk_cumsum_reverse(int id, Value x, Value initial, Value reset)
       const int last = f(ScalarOp::equal, f.scalar().index(c_),
                          f(ScalarOp::sub, f.scalar().extent(to_.axis(c_).extent), f.constant(1)));
       const int value = f.read(initial);
-      entering = f.finish(f(ScalarOp::select, last, op.wrap ? f(ScalarOp::wrap, value) : value,
-                            f.read(entering)));
+      entering = f.finish(
+          f(ScalarOp::select, last, op.wrap ? f(ScalarOp::wrap, value) : value, f.read(entering)));
     }
     entering = where_equal(to_, count, any, entering);
   }
@@ -126,8 +125,8 @@ Value Rewrite::chunk_cumsum_reverse(int id, Value x, Value initial, Value reset)
     const int end = f(ScalarOp::equal, f.scalar().index(t_),
                       f(ScalarOp::sub, f.scalar().extent(to_.axis(t_).extent), f.constant(1)));
     const int value = f.read(initial);
-    next = f.finish(f(ScalarOp::select, end, op.wrap ? f(ScalarOp::wrap, value) : value,
-                      f.read(next)));
+    next = f.finish(
+        f(ScalarOp::select, end, op.wrap ? f(ScalarOp::wrap, value) : value, f.read(next)));
   }
   return {to_.add(Split{t_, c_, q_}, {next})};
 }

@@ -92,8 +92,7 @@ typename Algebra::Term join_with(Algebra& algebra, std::vector<typename Algebra:
       before = group.size();
       for (const Term& term : terms)
         if (meet(algebra.axes(term), group))
-          group = together(graph, group,
-                           without(early, without(early, algebra.axes(term))));
+          group = together(graph, group, without(early, without(early, algebra.axes(term))));
     }
     std::vector<Term> inside, outside;
     for (const Term& term : terms)
@@ -107,8 +106,7 @@ typename Algebra::Term join_with(Algebra& algebra, std::vector<typename Algebra:
 
   // The matrix of the final contraction, and what comes after it.
   std::vector<Term> matrix, after;
-  for (const Term& term : terms)
-    (meet(algebra.axes(term), late) ? matrix : after).push_back(term);
+  for (const Term& term : terms) (meet(algebra.axes(term), late) ? matrix : after).push_back(term);
   if (wide) {
     // A factor that would widen the matrix, but not the wide factor, belongs to the latter.
     for (std::size_t i = 0; i < matrix.size() && matrix.size() > 1;) {

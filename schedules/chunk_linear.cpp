@@ -53,9 +53,8 @@ void Rewrite::extend_linear(int id) {
     const Value operand = *std::find_if(node.operands.begin(), node.operands.end(), is_linear);
     result = linear_.at(operand);
     // A library product reads its rows from memory.
-    if (is_matrix_product(node) && std::all_of(result.begin(), result.end(), [&](const auto& p) {
-          return can_stand(p);
-        }))
+    if (is_matrix_product(node) &&
+        std::all_of(result.begin(), result.end(), [&](const auto& p) { return can_stand(p); }))
       return;
     for (Product& product : result) {
       Product others;
@@ -77,8 +76,8 @@ void Rewrite::extend_linear(int id) {
     return;
   }
 
-  const bool stands = std::all_of(result.begin(), result.end(),
-                                  [&](const Product& p) { return can_stand(p); });
+  const bool stands =
+      std::all_of(result.begin(), result.end(), [&](const Product& p) { return can_stand(p); });
   linear_[{id}] = std::move(result);
   homes_[id] = Home::chunked;
   if (contracted && stands) {
@@ -112,8 +111,8 @@ Value Rewrite::value_of(const Products& products) {
   return add_up(to_, terms);
 }
 
-// With F[q] = exp(sum of a[0..q]) and E[q, k] = exp(sum of a[k+1..q]) for k <= q (0 where a document
-// starts in between), S the state that enters the chunk and u the input:
+// With F[q] = exp(sum of a[0..q]) and E[q, k] = exp(sum of a[k+1..q]) for k <= q (0 where a
+// document starts in between), S the state that enters the chunk and u the input:
 //
 //   state after q   = F[q] S + sum over k of E[q, k] u[k]
 //   state before q  = the same at q - 1: rows of F and E one step later, 1 and 0 in the first

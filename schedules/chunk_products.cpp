@@ -145,8 +145,8 @@ void sum_over(Graph& graph, Product& product, const AxisNames& axes, AxisNames t
       product.scale *= static_cast<double>(extent.offset);
     } else {
       Formula size(graph);
-      product.factors.push_back(size.finish(
-          size(ScalarOp::mul, size.constant(1.0), size.scalar().extent(extent))));
+      product.factors.push_back(
+          size.finish(size(ScalarOp::mul, size.constant(1.0), size.scalar().extent(extent))));
     }
   }
 }
@@ -223,8 +223,8 @@ std::optional<Products> expand(Graph& graph, const Node& map, int id, const Expa
         Formula mask(graph);
         const int condition = mask.read(how.atom(node.args[0]));
         const int one = mask.constant(branch == 0 ? 1 : 0), zero = mask.constant(branch);
-        auto masked = expand_product(graph, *value,
-                                     made(mask, mask(ScalarOp::select, condition, one, zero)));
+        auto masked =
+            expand_product(graph, *value, made(mask, mask(ScalarOp::select, condition, one, zero)));
         for (Product& product : *masked)
           if (product.scale != 0) result->push_back(std::move(product));
       }

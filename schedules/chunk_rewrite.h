@@ -32,9 +32,9 @@ class Rewrite {
   /// A scan along t as products over k (the second position of a chunk) and a scan over chunks.
   struct ChunkedScan {
     std::string label;
-    AxisNames axes;   // of the state, without t
-    AxisNames decay;  // of the log decay, without t
-    Products input;   // over c and q, zero past the end
+    AxisNames axes;    // of the state, without t
+    AxisNames decay;   // of the log decay, without t
+    Products input;    // over c and q, zero past the end
     Value from_start;  // what is left at q of the state that entered the chunk
     Value between;     // what is left at q of the input at k; 0 where k is later than q
     Value entering;    // the state that enters each chunk; invalid where it is zero
@@ -89,9 +89,9 @@ class Rewrite {
 
   const Graph& from_;
   Graph to_;
-  std::int64_t size_;           // Q
+  std::int64_t size_;  // Q
   std::string t_, c_, q_, k_;
-  std::vector<Home> homes_;     // of the nodes of from_
+  std::vector<Home> homes_;  // of the nodes of from_
   std::map<Value, Value> whole_, chunked_;
   std::map<std::tuple<Value, std::int64_t, bool, std::string>, Value> positions_;
   std::map<Value, Products> linear_;

@@ -47,8 +47,8 @@ void Rewrite::chunk_scan(int id) {
   std::vector<Value> carried;
   if (op.has_initial) carried.push_back(whole(node.operands[2]));
   if (op.has_reset) {
-    const int count = to_.add(Cumsum{.axis = q_},
-                              {flags(chunked(node.operands[op.has_initial ? 3 : 2]))});
+    const int count =
+        to_.add(Cumsum{.axis = q_}, {flags(chunked(node.operands[op.has_initial ? 3 : 2]))});
     running = {count, 0};
     any = {count, 1};
     carried.push_back(any);
@@ -67,8 +67,7 @@ void Rewrite::chunk_scan(int id) {
     const int earlier = f(ScalarOp::less_equal, f.scalar().index(k_), f.scalar().index(q_));
     if (!op.has_reset) return earlier;
     const Value at_k = apply_view(to_, Rename{q_, k_}, running);
-    return f(ScalarOp::logical_and, earlier,
-             f(ScalarOp::equal, f.read(running), f.read(at_k)));
+    return f(ScalarOp::logical_and, earlier, f(ScalarOp::equal, f.read(running), f.read(at_k)));
   });
   const Value to_end = decayed(gap(Gap::Kind::to_end), [&](Formula& f) {
     return op.has_reset ? f(ScalarOp::equal, f.read(running), f.read(any)) : -1;
@@ -152,8 +151,7 @@ Products Rewrite::factors_of(Value old, const ChunkedScan& scan) {
     for (Value operand : node.operands) {
       Products next;
       for (const Product& a : result)
-        for (const Product& b : factors_of(operand, scan))
-          next.push_back(*multiply(to_, a, b));
+        for (const Product& b : factors_of(operand, scan)) next.push_back(*multiply(to_, a, b));
       result = std::move(next);
     }
     for (Product& product : result) sum_over(to_, product, contract->sum, {});
@@ -182,8 +180,7 @@ void Rewrite::settle(Products& products, const ChunkedScan& scan,
   all = state_axes(to_.sorted(all));
   bool some_has_all = all.empty();
   for (const Product& product : products) {
-    const AxisNames own =
-        state_axes(without(axes_of(to_, product.factors), product.sum));
+    const AxisNames own = state_axes(without(axes_of(to_, product.factors), product.sum));
     bool covered = own.empty();
     for (Value factor : product.factors) {
       const AxisNames axes = state_axes(to_.type(factor).axes);
@@ -213,9 +210,8 @@ void Rewrite::mask(Product& product) {
     axes.insert(axes.end(), {c_, q_});
     return to_.sorted(axes).size();
   };
-  const auto least =
-      std::min_element(factors.begin(), factors.end(),
-                       [&](Value a, Value b) { return width(a) < width(b); });
+  const auto least = std::min_element(factors.begin(), factors.end(),
+                                      [&](Value a, Value b) { return width(a) < width(b); });
   if (least != factors.end()) {
     *least = masked(*least);
   } else {

@@ -210,8 +210,7 @@ int Rewrite::position(Formula& formula) const {
 }
 
 int Rewrite::inside(Formula& formula) const {
-  return formula(ScalarOp::less, position(formula),
-                 formula.scalar().extent(from_.axis(t_).extent));
+  return formula(ScalarOp::less, position(formula), formula.scalar().extent(from_.axis(t_).extent));
 }
 
 bool Rewrite::zero_past_end(Value value) const {
