@@ -202,7 +202,7 @@ struct Slice {
   std::string axis;
   std::int64_t start = 0;
   bool from_end = false;
-  std::string result;
+  std::string result{};
   bool operator==(const Slice&) const = default;
 };
 

@@ -20,11 +20,11 @@ struct NotChunkable {
 /// before it. `views` (Rename, Split, Merge, Slice) were applied to the trajectory, in order.
 struct Product {
   double scale = 1;
-  std::vector<Value> factors;
-  AxisNames sum;
+  std::vector<Value> factors{};
+  AxisNames sum{};
   int scan = -1;
   bool leaving = true;
-  std::vector<Op> views;
+  std::vector<Op> views{};
 };
 
 /// The sum of its members.
