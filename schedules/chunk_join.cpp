@@ -71,6 +71,19 @@ void fold_to_two(Algebra& algebra, std::vector<typename Algebra::Term>& terms) {
   }
 }
 
+/// Those of `axes` that `group` reaches over terms that have two of them.
+template <typename Algebra>
+AxisNames connected(const Algebra& algebra, const std::vector<typename Algebra::Term>& terms,
+                    const AxisNames& axes, AxisNames group) {
+  for (std::size_t before = 0; before != group.size();) {
+    before = group.size();
+    for (const auto& term : terms)
+      if (meet(algebra.axes(term), group))
+        group = together(algebra.graph, group, without(axes, without(axes, algebra.axes(term))));
+  }
+  return group;
+}
+
 template <typename Algebra>
 typename Algebra::Term join_with(Algebra& algebra, std::vector<typename Algebra::Term> terms,
                                  int wide_number, const AxisNames& sum, const AxisNames& last) {
@@ -87,13 +100,7 @@ typename Algebra::Term join_with(Algebra& algebra, std::vector<typename Algebra:
       wide ? together(graph, last, without(sum, without(sum, algebra.axes(*wide)))) : last;
   AxisNames early = without(sum, late);
   while (!early.empty()) {
-    AxisNames group{early[0]};
-    for (std::size_t before = 0; before != group.size();) {
-      before = group.size();
-      for (const Term& term : terms)
-        if (meet(algebra.axes(term), group))
-          group = together(graph, group, without(early, without(early, algebra.axes(term))));
-    }
+    const AxisNames group = connected(algebra, terms, early, {early[0]});
     std::vector<Term> inside, outside;
     for (const Term& term : terms)
       (meet(algebra.axes(term), group) ? inside : outside).push_back(term);
@@ -122,12 +129,33 @@ typename Algebra::Term join_with(Algebra& algebra, std::vector<typename Algebra:
       }
     }
   }
+  // Factors that share no summed axis meet the wide one after each other: their product would be an
+  // outer product. What is summed along the last axes comes last.
+  AxisNames rest = late;
+  while (wide && !rest.empty()) {
+    AxisNames group{rest[0]};
+    for (const auto& axis : rest)
+      if (!contains(last, axis)) {
+        group = {axis};
+        break;
+      }
+    group = connected(algebra, matrix, rest, group);
+    if (group.size() == rest.size()) break;
+    std::vector<Term> inside, outside;
+    for (const Term& term : matrix)
+      (meet(algebra.axes(term), group) ? inside : outside).push_back(term);
+    if (inside.empty()) {
+      wide = algebra.contract(group, {*wide});
+    } else {
+      wide = algebra.contract(group, {algebra.product(inside), *wide});
+    }
+    matrix = std::move(outside);
+    rest = without(rest, group);
+  }
   std::vector<Term> final_terms;
   if (!matrix.empty()) final_terms.push_back(algebra.product(matrix));
   if (wide) final_terms.push_back(*wide);
-  if (!late.empty()) {
-    final_terms = {algebra.contract(late, final_terms)};
-  }
+  if (!rest.empty()) final_terms = {algebra.contract(rest, final_terms)};
   final_terms.insert(final_terms.end(), after.begin(), after.end());
   return algebra.product(final_terms);
 }

@@ -93,9 +93,10 @@ bool Rewrite::can_stand(const Product& product) const {
     for (const Op& view : product.views) axes = apply_view(to_, view, axes);
     return axes;
   };
-  // The axes of the state that are left; those of the decay or of a reader are there anyway.
-  AxisNames left = without(trajectory_axes(product), product.sum);
-  left = without(left, viewed(scan.decay));
+  // A sum over a state axis that the decay lacks has contracted the outer product. Else the axes
+  // that are left must be together in one factor anyway; so are those of the decay or of a reader.
+  AxisNames left = without(trajectory_axes(product), viewed(scan.decay));
+  if (meet(left, product.sum)) return true;
   left = without(left, axes_of(to_, product.factors));
   return std::all_of(scan.input.begin(), scan.input.end(), [&](const Product& input) {
     return left.empty() || std::any_of(input.factors.begin(), input.factors.end(), [&](Value f) {

@@ -216,17 +216,21 @@ std::optional<Products> expand(Graph& graph, const Node& map, int id, const Expa
     case ScalarOp::select: {
       // select(m, a, b) = [m] a + [not m] b.
       if (!how.whole(node.args[0])) return {};
+      const std::optional<Products> branches[] = {part(1), part(2)};
+      if (!branches[0] || !branches[1]) return {};
+      if (how.plain(*branches[0]) && how.plain(*branches[1])) {
+        result = Products{{.factors = {how.atom(id)}}};
+        break;
+      }
       result.emplace();
       for (int branch : {0, 1}) {
-        auto value = part(1 + branch);
-        if (!value) return {};
         Formula mask(graph);
         const int condition = mask.read(how.atom(node.args[0]));
-        const int one = mask.constant(branch == 0 ? 1 : 0), zero = mask.constant(branch);
-        auto masked =
-            expand_product(graph, *value, made(mask, mask(ScalarOp::select, condition, one, zero)));
-        for (Product& product : *masked)
-          if (product.scale != 0) result->push_back(std::move(product));
+        const int yes = mask.constant(branch == 0 ? 1 : 0), no = mask.constant(branch);
+        const Products on = made(mask, mask(ScalarOp::select, condition, yes, no));
+        const auto masked = expand_product(graph, *branches[branch], on);
+        for (const Product& product : *masked)
+          if (product.scale != 0) result->push_back(product);
       }
       break;
     }

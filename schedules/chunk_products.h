@@ -78,6 +78,8 @@ struct Expansion {
   std::function<Products(Value)> operand;  // what an operand of the Map is a sum of
   std::function<Value(int)> atom;          // the value of a node of the expression
   std::function<bool(int)> whole;          // nodes that are not to be taken apart
+  // A select both of whose branches are plain is not taken apart.
+  std::function<bool(const Products&)> plain = [](const Products&) { return false; };
   std::function<void(int, Products&)> settle = [](int, Products&) {};  // after each node
 };
 

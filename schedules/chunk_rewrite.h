@@ -79,6 +79,12 @@ class Rewrite {
   // chunk_scan.cpp
   void chunk_scan(int id);
   Products factors_of(Value old, const ChunkedScan& scan);
+  AxisNames state_axes(const AxisNames& axes, const ChunkedScan& scan) const;
+  /// Whether no factor has all axes of the state that the products have together.
+  bool is_outer(const Products& products, const ChunkedScan& scan) const;
+  /// Whether `factor` varies along no other axis of the state than the decay does.
+  bool is_narrow(Value factor, const ChunkedScan& scan) const;
+  void gather_factors(Product& product, const ChunkedScan& scan);
   void settle(Products& products, const ChunkedScan& scan, const std::function<Value()>& atom);
   void mask(Product& product);
 

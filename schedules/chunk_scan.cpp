@@ -27,6 +27,7 @@ void Rewrite::chunk_scan(int id) {
   scan.axes = without(from_.type({id, 1}).axes, {t_});
   scan.decay = without(from_.type(log_decay).axes, {t_});
   scan.input = factors_of(input, scan);
+  for (Product& product : scan.input) gather_factors(product, scan);
   for (const Product& product : scan.input) {
     const bool outer =
         std::none_of(product.factors.begin(), product.factors.end(), [&](Value factor) {
@@ -135,6 +136,7 @@ Products Rewrite::factors_of(Value old, const ChunkedScan& scan) {
       if (scalar.op == ScalarOp::select) fixed[scalar.args[0]] = true;
     }
     how.whole = [&, apart = how.whole](int i) { return fixed[i] || apart(i); };
+    how.plain = [&](const Products& products) { return !is_outer(products, scan); };
     how.settle = [&](int i, Products& products) {
       settle(products, scan, [&] { return part(node, i); });
     };
@@ -166,52 +168,81 @@ Products Rewrite::factors_of(Value old, const ChunkedScan& scan) {
   return result;
 }
 
-void Rewrite::settle(Products& products, const ChunkedScan& scan,
-                     const std::function<Value()>& atom) {
-  if (products.size() == 1 && products[0].factors.size() <= 1) return;
-  const auto state_axes = [&](const AxisNames& axes) {
-    return without(axes, without(axes, scan.axes));
+AxisNames Rewrite::state_axes(const AxisNames& axes, const ChunkedScan& scan) const {
+  return without(axes, without(axes, scan.axes));
+}
+
+bool Rewrite::is_outer(const Products& products, const ChunkedScan& scan) const {
+  const auto axes_of_product = [&](const Product& product) {
+    return state_axes(without(axes_of(to_, product.factors), product.sum), scan);
   };
   AxisNames all;
   for (const Product& product : products) {
-    const AxisNames axes = without(axes_of(to_, product.factors), product.sum);
+    const AxisNames axes = axes_of_product(product);
     all.insert(all.end(), axes.begin(), axes.end());
   }
-  all = state_axes(to_.sorted(all));
+  all = to_.sorted(all);
   bool some_has_all = all.empty();
   for (const Product& product : products) {
-    const AxisNames own = state_axes(without(axes_of(to_, product.factors), product.sum));
+    const AxisNames own = axes_of_product(product);
     bool covered = own.empty();
     for (Value factor : product.factors) {
-      const AxisNames axes = state_axes(to_.type(factor).axes);
-      covered = covered || is_subset(own, axes);
-      some_has_all = some_has_all || is_subset(all, axes);
+      covered = covered || is_subset(own, to_.type(factor).axes);
+      some_has_all = some_has_all || is_subset(all, to_.type(factor).axes);
     }
-    if (!covered) return;
+    if (!covered) return true;
   }
-  if (!some_has_all) return;
+  return !some_has_all;
+}
+
+bool Rewrite::is_narrow(Value factor, const ChunkedScan& scan) const {
+  return is_subset(state_axes(to_.type(factor).axes, scan), scan.decay);
+}
+
+void Rewrite::settle(Products& products, const ChunkedScan& scan,
+                     const std::function<Value()>& atom) {
+  if (products.size() == 1 && products[0].factors.size() <= 1) return;
+  if (is_outer(products, scan)) return;
   if (products.size() == 1 && products[0].sum.empty()) {
     const std::vector<Value>& factors = products[0].factors;
-    const auto wide = std::count_if(factors.begin(), factors.end(), [&](Value factor) {
-      return !is_subset(state_axes(to_.type(factor).axes), scan.decay);
-    });
+    const auto wide = std::count_if(factors.begin(), factors.end(),
+                                    [&](Value factor) { return !is_narrow(factor, scan); });
     if (wide <= 1) return;
   }
   products = {{.factors = {atom()}}};
+}
+
+// Of an outer product with weights, contract({v, weight, k}), the weights belong to the factor that
+// has their axes: else they would be summed with the other one.
+void Rewrite::gather_factors(Product& product, const ChunkedScan& scan) {
+  std::vector<Value>& factors = product.factors;
+  for (std::size_t i = 0; i < factors.size();) {
+    const AxisNames axes = state_axes(to_.type(factors[i]).axes, scan);
+    std::size_t home = i;
+    for (std::size_t j = 0; j < factors.size() && !is_narrow(factors[i], scan); ++j)
+      if (j != i && is_subset(axes, to_.type(factors[j]).axes)) home = j;
+    if (home == i) {
+      ++i;
+      continue;
+    }
+    factors[home] = multiply(to_, 1, {factors[home], factors[i]});
+    factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(i));
+    i = 0;
+  }
 }
 
 void Rewrite::mask(Product& product) {
   std::vector<Value>& factors = product.factors;
   if (std::any_of(factors.begin(), factors.end(), [&](Value f) { return zero_past_end(f); }))
     return;
-  // One zero is enough: in the factor that has the fewest axes once it varies along c and q.
-  const auto width = [&](Value factor) {
-    AxisNames axes = to_.type(factor).axes;
-    axes.insert(axes.end(), {c_, q_});
-    return to_.sorted(axes).size();
-  };
-  const auto least = std::min_element(factors.begin(), factors.end(),
-                                      [&](Value a, Value b) { return width(a) < width(b); });
+  // One zero is enough: in the narrowest factor along q, or in a factor made for it.
+  std::vector<Value>::iterator least = factors.end();
+  for (auto factor = factors.begin(); factor != factors.end(); ++factor) {
+    const AxisNames& axes = to_.type(*factor).axes;
+    if (contains(axes, q_) &&
+        (least == factors.end() || axes.size() < to_.type(*least).axes.size()))
+      least = factor;
+  }
   if (least != factors.end()) {
     *least = masked(*least);
   } else {

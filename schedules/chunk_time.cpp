@@ -183,7 +183,14 @@ Value Rewrite::new_positions(Value old, const Slice& slice) {
   const Node& node = from_.node(old.node);
   const auto of_whole = [&] { return Value{to_.add(slice, {whole(old)})}; };
   const bool few = slice.result.empty() || to_.axis(slice.result).extent.is_constant();
-  if (!few || homes_[old.node] == Home::whole || linear_.count(old) != 0) return of_whole();
+  if (!few || linear_.count(old) != 0 || is_matrix_product(node) ||
+      (homes_[old.node] == Home::chunked && whole_.count(old) != 0))
+    return of_whole();
+  if (const auto* constant = std::get_if<Constant>(&node.op)) {
+    AxisNames axes = without(constant->axes, {t_});
+    if (!slice.result.empty()) axes.push_back(slice.result);
+    return to_.constant(constant->value, constant->dtype, axes);
+  }
   const auto* cumsum = std::get_if<Cumsum>(&node.op);
   if (cumsum != nullptr && cumsum->axis == t_) {
     // The last running value is a result of its own.
@@ -194,7 +201,7 @@ Value Rewrite::new_positions(Value old, const Slice& slice) {
     return slice.result.empty() ? last : spread(to_, last, {slice.result});
   }
   const auto* map = std::get_if<Map>(&node.op);
-  bool apart = !acts_along_time(node) && node.results.size() == 1 &&
+  bool apart = !is_stored(node) && !node.operands.empty() && node.results.size() == 1 &&
                !(map != nullptr && contains(map->expression.index_axes(), t_));
   for (Value operand : node.operands)
     apart = apart && !contains(from_.type(operand).axes, slice.result);
@@ -222,7 +229,19 @@ bool Rewrite::zero_past_end(Value value) const {
   const Node& node = to_.node(value.node);
   if (const auto* split = std::get_if<Split>(&node.op); split != nullptr && split->inner == q_)
     return true;
-  return is_view(node.op) && zero_past_end(node.operands[0]);
+  if (is_view(node.op)) return zero_past_end(node.operands[0]);
+  const auto* map = std::get_if<Map>(&node.op);
+  if (map == nullptr) return false;
+  // A product is zero where one of its factors is.
+  const auto& nodes = map->expression.nodes();
+  const auto zero = [&](const auto& self, int id) -> bool {
+    const ScalarNode& scalar = nodes[id];
+    if (scalar.op == ScalarOp::operand) return zero_past_end(node.operands[scalar.operand]);
+    if (scalar.op == ScalarOp::neg) return self(self, scalar.args[0]);
+    if (scalar.op != ScalarOp::mul) return false;
+    return self(self, scalar.args[0]) || self(self, scalar.args[1]);
+  };
+  return zero(zero, map->expression.root_index());
 }
 
 Value Rewrite::masked(Value value) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dsl/differentiate.h"
+#include "dsl/error.h"
 #include "dsl/evaluate.h"
 #include "dsl/expr.h"
 #include "schedules/chunk.h"
