@@ -21,6 +21,7 @@ struct NamedAxes {
   AxisNames operator()(const Cumsum& op) const { return {op.axis}; }
   AxisNames operator()(const Scan& op) const { return {op.axis}; }
   AxisNames operator()(const Gap& op) const { return {op.axis, op.other}; }
+  AxisNames operator()(const PairSum& op) const { return {op.axis}; }
   AxisNames operator()(const Shift& op) const { return {op.axis, op.state_axis}; }
   AxisNames operator()(const Gather& op) const { return {op.axis}; }
   AxisNames operator()(const ScatterSum& op) const { return {op.axis}; }
