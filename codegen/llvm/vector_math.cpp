@@ -22,7 +22,8 @@ struct Precision {
   double turn_high, turn_low;
   Polynomial exp;   // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
   Polynomial log;   // (2 atanh(s) / s - 2) / s^2 of s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1)
-  Polynomial sin;   // (sin(2 pi s) / s - 2 pi) / s^2 of s^2, |s| <= 1/4
+  Polynomial sin;   // (sin(2 pi s) / s - 2 pi) / s^2 of s^2, |s| <= 1/8
+  Polynomial cos;   // (cos(2 pi s) - 1) / s^2 of s^2, |s| <= 1/8
   Polynomial tanh;  // (tanh(x) / x - 1) / x^2 of x^2, |x| <= 5/8
 };
 
@@ -40,8 +41,8 @@ const Precision& precision(const std::string& element) {
       -1.748455600074497e-07,
       {0.5, 0.16666576989698775, 0.041666554617204574, 0.008363179052722578, 0.0013926183587713494},
       {0.6666666655440618, 0.4000012191414928, 0.28550812382590146, 0.2333069667245578},
-      {-41.341702233490494, 81.60524374735446, -76.70515119791045, 42.02686349458506,
-       -14.509033019302109},
+      {-41.34170223342613, 81.60523499231861, -76.70128589489538, 41.58954214873336},
+      {-19.739208789987508, 64.93936905141977, -85.44882008965106, 59.424105981756476},
       {-0.3333333317214036, 0.1333330355691574, -0.053959259577204544, 0.02176891865102821,
        -0.008343945515839153, 0.002292744816178142}};
   static const Precision f64{
@@ -60,9 +61,10 @@ const Precision& precision(const std::string& element) {
        2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08},
       {0.6666666666666666, 0.4000000000000088, 0.2857142857080285, 0.22222222391887064,
        0.18181795621632782, 0.15386240708969665, 0.13268746195596595, 0.13086907887965027},
-      {-41.34170224039976, 81.60524927607506, -76.70585975306125, 42.05869394487533,
-       -15.094642574985086, 3.8199524998331955, -0.7181199907422815, 0.10419251641112387,
-       -0.011717551625442718},
+      {-41.34170224039976, 81.60524927607504, -76.70585975304292, 42.0586939378057,
+       -15.094641279579799, 3.8198307439800163, -0.7124440626783193},
+      {-19.739208802178716, 64.9393940226683, -85.45681720669369, 60.24464137185456,
+       -26.4262567778174, 7.90353561233896, -1.714333269420992, 0.2797407860657504},
       {-0.3333333333333333, 0.13333333333333322, -0.0539682539682359, 0.021869488535133222,
        -0.008863235499801992, 0.003592127507599252, -0.0014558283998303246, 0.0005899818158388232,
        -0.00023888944636751174, 9.604109157026265e-05, -3.708106921544234e-05,
@@ -154,14 +156,16 @@ class Writer {
   }
 
   Val sin_turns(const Val& x) {
-    Val r = fraction(x);
-    Val folded = sub(copysign(c(0.5), r), r);
-    return sine(b_.select(greater(abs(r), c(0.25)), folded, r));
+    const Turn t = turn(x);
+    Val up = b_.select(t.odd, mul(t.q, t.cosine), t.sine);
+    return b_.select(t.half, negate(up), up);
   }
 
-  /// cos(2 pi r) = sin(2 pi (1/4 - |r|)); |r| <= 1/2, and 1/4 - |r| is off by half a last place of
-  /// 1/4 at most.
-  Val cos_turns(const Val& x) { return sine(sub(c(0.25), abs(fraction(x)))); }
+  Val cos_turns(const Val& x) {
+    const Turn t = turn(x);
+    Val right = b_.select(t.odd, negate(mul(t.q, t.sine)), t.cosine);
+    return b_.select(t.half, negate(right), right);
+  }
 
  private:
   Val c(double value) const { return splat_constant(real(element_, value), lanes_); }
@@ -248,14 +252,20 @@ class Writer {
     return b_.select(equal(x, c(0)), c(-inf), top);
   }
 
-  /// x less the integer nearest to it.
-  Val fraction(const Val& x) { return sub(x, b_.intrinsic("roundeven", {x})); }
-
-  /// sin(2 pi s), |s| <= 1/4.
-  Val sine(const Val& s) {
+  /// x is a whole number, q quarters and s turns, |s| <= 1/8, without rounding.
+  struct Turn {
+    Val q, odd, half;  // q: -2 .. 2; whether it is -1 or 1, and -2 or 2
+    Val sine, cosine;  // of 2 pi s
+  };
+  Turn turn(const Val& x) {
+    Val f = sub(x, b_.intrinsic("roundeven", {x}));
+    Val q = b_.intrinsic("roundeven", {mul(f, c(4))});
+    Val s = fma(q, c(-0.25), f);
+    Val size = abs(q);
     Val z = mul(s, s);
     Val rest = fma(z, polynomial(p_.sin, z), c(p_.turn_low));
-    return fma(s, c(p_.turn_high), mul(s, rest));
+    Val sine = fma(s, c(p_.turn_high), mul(s, rest));
+    return {q, equal(size, c(1)), equal(size, c(2)), sine, fma(z, polynomial(p_.cos, z), c(1))};
   }
 
   const Precision& p_;

@@ -5,13 +5,13 @@
 // the result (denormal results: of the smallest normal number's):
 //
 //                    f32   f64
-//   exp              1     1      under- and overflow as IEEE: 0, denormals, inf
-//   exp_nonpositive  1     1      exp(min(x, 0))
+//   exp              1     1.1    under- and overflow as IEEE: 0, denormals, inf
+//   exp_nonpositive  1     1.1    exp(min(x, 0))
 //   log              1.5   1.5    log 0 = -inf; below 0: NaN
 //   log1p            2     2
-//   expm1            2     2
+//   expm1            2     2.1
 //   tanh             2     2
-//   sigmoid          2     2
+//   sigmoid          2     2.3
 //   softplus         2.5   2.5    x itself above 20
 //   sin_turns        2     2      of 2 pi x: relative, also near every zero of the reduced angle
 //   cos_turns        1e-7  3e-16  of 2 pi x: absolute

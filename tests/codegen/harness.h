@@ -30,7 +30,9 @@ struct Build {
   /// Dense on chip, in the order of `order`.
   int chip(std::string name, DType dtype, std::vector<std::int64_t> extents,
            std::vector<int> order = {});
-  Access at(int buffer, std::vector<Index> index) const { return {buffer, std::move(index), {}}; }
+  Access indexed(int buffer, std::vector<Index> index) const {
+    return {buffer, std::move(index), {}};
+  }
   Access at(int buffer, std::vector<int> vars) const;
   /// Shuffles 0 .. n - 1.
   std::vector<int> order(int n);
