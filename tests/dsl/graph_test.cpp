@@ -116,6 +116,8 @@ TEST_CASE("types of what ops give") {
   CHECK(w.type(Gap{Gap::Kind::to_end, "t", ""}, {x}) == "f32 b t h");
   CHECK(w.type(Gap{Gap::Kind::total, "t", ""}, {wide}) == "f64 b");
 
+  CHECK(w.type(PairSum{"t"}, {half}, 1) == "f32 b t");
+
   CHECK(w.type(Shift{"t", -2, 1}, {half}) == "bf16 b t");
   CHECK(w.type(carried(3, "k"), {x, state}) == "f32 b t h");
   const Value taps = w.graph.reduce(Reduce::Kind::sum, {"h"}, state);
@@ -204,6 +206,9 @@ TEST_CASE("what ops refuse, by op and field") {
       {Gap{Gap::Kind::total, "t", "u"}, {x}, "Gap.other is \"u\"; allowed: empty"},
       {Gap{Gap::Kind::total, "q", ""}, {x}, "Gap.axis is \"q\""},
       {Gap{Gap::Kind::total, "t", ""}, {ids}, "Gap.log_decay is i32"},
+      {PairSum{"q"}, {x}, "PairSum.axis is \"q\""},
+      {PairSum{"t"}, {ids}, "PairSum.operand is i32"},
+      {PairSum{"t"}, {x, x}, "PairSum.operands is 2; allowed: 1"},
       {Shift{"q", 1}, {x}, "Shift.axis is \"q\""},
       {Shift{"t", 1, 0.5}, {ids}, "Shift.fill is 0.5"},
       {Shift{"t", 1, 0, false, "k"}, {x}, "Shift.state_axis is \"k\"; allowed: empty"},
