@@ -96,10 +96,8 @@ Expr mamba3_core(Scope& s, const Mamba3Core& in, const Mamba3Axes& x, bool initi
 
   const Expr lam = sigmoid(in.trap);
   const Expr behind = (1.0 - lam) * in.dt;  // what a step gives to the one before it
-  Expr ahead = shift(behind, x.t, -1);
-  if (in.starts.defined()) {
-    ahead = select(shift(in.starts, x.t, -1) == 0.0, ahead, s.constant(0));
-  }
+  // A document's end needs no care: y takes `ahead` back out, and the reset drops the rest.
+  const Expr ahead = shift(behind, x.t, -1);
   Expr initial;
   if (initial_state) {
     initial = before.ssm + outer(before.v, before.k, at(behind, x.t, 0), in.mimo_x, x);

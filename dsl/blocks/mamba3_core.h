@@ -5,7 +5,7 @@
 //   S_t = alpha S_{t-1} + (1 - lam) dt alpha V_{t-1} + gamma V_t,   V_t = v_t (outer) k_t
 //   y_t = S_t q_t + D v_t
 //
-// With ahead_t = (1 - lam_{t+1}) dt_{t+1}, zero at the window's end and at a document's, the sum
+// With ahead_t = (1 - lam_{t+1}) dt_{t+1}, zero at the window's end, the sum
 // S'_t = S_t + ahead_t V_t follows S'_t = alpha S'_{t-1} + (gamma_t + ahead_t) V_t: one scan. It
 // starts from S + (1 - lam_0) dt_0 V_{-1} and ends in S itself. y_t takes ahead_t V_t q_t back out.
 #pragma once

@@ -181,6 +181,38 @@ TEST_CASE("With bcdt_rms the sizes of B, C and dt do not matter", "[blocks]") {
   }
 }
 
+TEST_CASE("One input a head of several turns other pairs than a single input", "[blocks]") {
+  const Mamba3MimoScanSpec several{
+      .nheads = 2, .headdim = 3, .d_state = 8, .mimo_rank = 1, .z = false};
+  const Mamba3ScanSpec single{.nheads = 2, .headdim = 3, .d_state = 8};
+  const Graph graph = graph_of(with_states(several, true));
+  std::mt19937 random(10);
+  Tensors64 inputs = block_inputs(graph, {{"b", 2}, {"t", 4}}, random);
+  for (const char* name : {"mimo_x", "mimo_o"}) inputs[name] = Tensor64({2, 1, 3}, 1.0);
+  const Tensors64 out = evaluate(graph, inputs);
+  // Channels (i, 4 + i) of the one are channels (2 i, 2 i + 1) of the other.
+  const auto turned = [](const Tensor64& x, std::vector<std::int64_t> shape) {
+    Tensor64 result(std::move(shape));
+    for (std::size_t i = 0; i < x.data.size(); ++i) {
+      const std::size_t n = i % 8;
+      result.data[i - n + (n < 4 ? 2 * n : 2 * (n - 4) + 1)] = x.data[i];
+    }
+    return result;
+  };
+  const auto turn = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    inputs[name] = turned(inputs.at(name), shape);
+  };
+  for (const char* name : {"q", "k"}) turn(name, {2, 4, 1, 8});
+  for (const char* name : {"q_bias", "k_bias"}) turn(name, {2, 8});
+  turn("state.ssm", {2, 2, 3, 8});
+  turn("state.k", {2, 2, 8});
+  for (const char* name : {"mimo_x", "mimo_o"}) inputs.erase(name);
+  const Tensors64 expected = evaluate(graph_of(with_states(single, true)), inputs);
+  CHECK(difference(out.at("y"), expected.at("y")) < 1e-13);
+  CHECK(difference(turned(out.at("state.ssm"), {2, 2, 3, 8}), expected.at("state.ssm")) < 1e-13);
+  CHECK(difference(turned(out.at("state.k"), {2, 2, 8}), expected.at("state.k")) < 1e-13);
+}
+
 TEST_CASE("A scan without D or gate", "[blocks]") {
   SsdSpec with{.nheads = 2, .headdim = 3, .d_state = 4, .D = "channel"};
   SsdSpec without = with;

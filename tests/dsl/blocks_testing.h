@@ -53,6 +53,8 @@ inline std::vector<BlockSpec> small_specs() {
   mimo_norm.norm = true;
   mimo_norm.D = mimo_norm.z = false;
   mimo_norm.rope_fraction = 1;
+  Mamba3MimoScanSpec single = mimo;
+  single.mimo_rank = 1;
   Mamba3Spec mamba3{.d_model = 6, .d_state = 4, .headdim = 3, .ngroups = 2};
   Mamba3Spec normed = mamba3;
   normed.is_outproj_norm = true;
@@ -64,8 +66,8 @@ inline std::vector<BlockSpec> small_specs() {
   BackboneSpec backbone{.d_model = 4, .n_layer = 2, .d_input = 3, .ssm_cfg = mamba2};
   std::get<Mamba2Spec>(backbone.ssm_cfg).headdim = 2;
   BackboneSpec words{.d_model = 6, .n_layer = 1, .vocab_size = 5, .ssm_cfg = mamba3};
-  return {ssd,    bare, wide, selective, constant,  mamba1, falcon, mamba2,  plain,    beside,
-          groups, siso, full, mimo,      mimo_norm, mamba3, normed, several, backbone, words};
+  return {ssd,  bare, wide, selective, constant, mamba1, falcon, mamba2,  plain,    beside, groups,
+          siso, full, mimo, mimo_norm, single,   mamba3, normed, several, backbone, words};
 }
 
 /// "mamba2 3": the block and where it stands in the list.
