@@ -1,7 +1,5 @@
 #include "dsl/blocks/mamba2.h"
 
-#include <cmath>
-
 #include "dsl/blocks/ssd.h"
 
 namespace krait {
