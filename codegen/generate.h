@@ -4,12 +4,11 @@
 #include <vector>
 
 #include "codegen/kernel_source.h"
+#include "codegen/llvm/vector_target.h"
 #include "codegen/tile/tile.h"
 #include "schedules/plan.h"
 
 namespace krait {
-
-struct HostTarget;
 
 /// Everything that the runtime needs to compile and to launch one kernel.
 struct GeneratedKernel {
@@ -22,7 +21,8 @@ struct GeneratedKernel {
   std::int64_t scratch_bytes = 0;  // of one grid point
 };
 
-/// Lowers kernel `index` of the plan (kind fused) through the host passes to LLVM IR text.
-GeneratedKernel generate_host(const Plan& plan, int index, const HostTarget& target);
+/// Lowers kernel `index` of the plan, of any kind, through the host passes to LLVM IR text: a
+/// product becomes a kernel of its own, for machines without a library.
+GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target);
 
 }  // namespace krait

@@ -20,7 +20,7 @@ void verify_scratch(const TileProgram& program) {
 
 }  // namespace
 
-std::vector<Pass> host_passes() {
+std::vector<TilePass> host_passes() {
   auto unguarded = [](const TileProgram& program) { verify(program, false); };
   auto guarded = [](const TileProgram& program) { verify(program); };
   return {
@@ -31,9 +31,9 @@ std::vector<Pass> host_passes() {
   };
 }
 
-void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<Pass>& passes,
+void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<TilePass>& passes,
                 const std::function<void(const std::string&, const TileProgram&)>& after) {
-  for (const Pass& pass : passes) {
+  for (const TilePass& pass : passes) {
     pass.run(program, target);
     if (after) after(pass.name, program);
     pass.verify(program);

@@ -11,17 +11,17 @@
 
 namespace krait {
 
-struct Pass {
+struct TilePass {
   std::string name;
   std::function<void(TileProgram&, const VectorTarget&)> run;
   std::function<void(const TileProgram&)> verify;  // throws InternalError
 };
 
 /// simplify, guard, pack, scratch: in this order.
-std::vector<Pass> host_passes();
+std::vector<TilePass> host_passes();
 
 /// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
-void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<Pass>& passes,
+void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<TilePass>& passes,
                 const std::function<void(const std::string&, const TileProgram&)>& after = {});
 
 // The passes themselves; their files say what each does and does not.

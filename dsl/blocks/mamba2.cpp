@@ -1,5 +1,7 @@
 #include "dsl/blocks/mamba2.h"
 
+#include <cmath>
+
 #include "dsl/blocks/ssd.h"
 
 namespace krait {

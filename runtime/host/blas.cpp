@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <vector>
@@ -50,7 +51,7 @@ template <typename T>
 void run(Pool& pool, Gemm<T> gemm, const GemmShape& s, const T* a, const T* b, T* c) {
   const std::int64_t columns = (s.n + block_columns - 1) / block_columns;
   const std::int64_t rows = (s.m + block_rows - 1) / block_rows;
-  pool.parallel_for(rows * columns, 0, [&](std::int64_t begin, std::int64_t end, void*) {
+  const auto body = [&](std::int64_t begin, std::int64_t end, void*) {
     for (std::int64_t block = begin; block < end; ++block) {
       const std::int64_t row = block / columns * block_rows;
       const std::int64_t column = block % columns * block_columns;
@@ -61,7 +62,8 @@ void run(Pool& pool, Gemm<T> gemm, const GemmShape& s, const T* a, const T* b, T
            b + (s.transpose_b ? column * s.ldb : column), static_cast<int>(s.ldb),
            s.accumulate ? T{1} : T{0}, c + row * s.ldc + column, static_cast<int>(s.ldc));
     }
-  });
+  };
+  pool.parallel_for(rows * columns, 0, std::ref(body));  // a reference needs no memory of its own
 }
 
 }  // namespace

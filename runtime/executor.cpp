@@ -1,0 +1,261 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "dsl/error.h"
+
+namespace krait {
+
+/// A call in the making: what depends on shapes and strides, and the memory of the temporaries.
+struct Executor::Call {
+  struct Kernel {
+    std::vector<void*> buffers;
+    std::vector<std::int64_t> arguments;
+    std::int64_t grid = 1;
+    GemmCalls gemm;
+  };
+  std::vector<std::int64_t> key;  // shapes and strides of the tensors it was prepared for
+  std::vector<std::int64_t> offsets;
+  std::vector<Kernel> kernels;
+  std::vector<void*> pointers;  // by object
+  Tensor memory;
+};
+
+namespace {
+
+/// Hands every number that a prepared call depends on to f, which may end it with false.
+template <typename F>
+bool visit_key(BoundTensors tensors, const F& f) {
+  for (const TensorRef* tensor : tensors) {
+    if (tensor == nullptr) {
+      if (!f(std::int64_t{-1})) return false;
+      continue;
+    }
+    if (!f(static_cast<std::int64_t>(tensor->dtype)) ||
+        !f(static_cast<std::int64_t>(tensor->shape.size())))
+      return false;
+    for (std::int64_t size : tensor->shape)
+      if (!f(size)) return false;
+    for (std::int64_t stride : tensor->strides)
+      if (!f(stride)) return false;
+  }
+  return true;
+}
+
+bool has_key(const std::vector<std::int64_t>& key, BoundTensors tensors) {
+  std::size_t at = 0;
+  return visit_key(tensors,
+                   [&](std::int64_t number) { return at < key.size() && key[at++] == number; }) &&
+         at == key.size();
+}
+
+std::vector<std::int64_t> key_of(BoundTensors tensors) {
+  std::vector<std::int64_t> key;
+  visit_key(tensors, [&](std::int64_t number) {
+    key.push_back(number);
+    return true;
+  });
+  return key;
+}
+
+}  // namespace
+
+Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled)
+    : plan_(std::move(plan)), device_(std::move(device)) {
+  verify(plan_);
+  merged_ = merged_dims(plan_);
+  const bool blas = device_->blas().available();
+  for (const PlannedKernel& kernel : plan_.kernels) {
+    Launch launch;
+    launch.library =
+        blas && kernel.kind == PlannedKernel::Kind::product && fits_library(plan_, kernel);
+    launches_.push_back(std::move(launch));
+  }
+}
+
+Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device)
+    : Executor(std::move(plan), std::move(device), Uncompiled{}) {
+  compile({this}, *device_);
+}
+
+Executor::~Executor() = default;
+
+std::vector<std::unique_ptr<Executor>> Executor::make(std::vector<Plan> plans,
+                                                      std::shared_ptr<HostDevice> device) {
+  std::vector<std::unique_ptr<Executor>> executors;
+  std::vector<Executor*> all;
+  for (Plan& plan : plans) {
+    executors.emplace_back(new Executor(std::move(plan), device, Uncompiled{}));
+    all.push_back(executors.back().get());
+  }
+  compile(all, *device);
+  return executors;
+}
+
+void Executor::compile(const std::vector<Executor*>& executors, HostDevice& device) {
+  struct Item {
+    Executor* executor;
+    int kernel;
+  };
+  std::vector<Item> items;
+  for (Executor* executor : executors)
+    for (std::size_t k = 0; k < executor->launches_.size(); ++k)
+      if (!executor->launches_[k].library) items.push_back({executor, static_cast<int>(k)});
+  const VectorTarget target = device.vector_target();
+  std::vector<std::exception_ptr> errors(items.size());
+  device.pool().parallel_for(static_cast<std::int64_t>(items.size()), 0,
+                             [&](std::int64_t begin, std::int64_t end, void*) {
+                               for (std::int64_t i = begin; i < end; ++i) {
+                                 Executor& executor = *items[i].executor;
+                                 try {
+                                   executor.launches_[items[i].kernel].kernel =
+                                       generate_host(executor.plan_, items[i].kernel, target);
+                                 } catch (...) {
+                                   errors[i] = std::current_exception();
+                                 }
+                               }
+                             });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+
+  std::vector<KernelSource> sources;
+  for (const Item& item : items)
+    sources.push_back(item.executor->launches_[item.kernel].kernel.source);
+  const auto executables = device.compiler().compile_all(sources, device.pool());
+  std::int64_t scratch = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Launch& launch = items[i].executor->launches_[items[i].kernel];
+    launch.executable = executables[i];
+    scratch = std::max(scratch, launch.kernel.scratch_bytes);
+  }
+  device.pool().reserve_scratch(static_cast<std::size_t>(scratch));
+}
+
+std::size_t Executor::library_kernels() const {
+  return static_cast<std::size_t>(std::count_if(
+      launches_.begin(), launches_.end(), [](const Launch& launch) { return launch.library; }));
+}
+
+const Executable* Executor::executable(std::size_t kernel) const {
+  return launches_.at(kernel).executable.get();
+}
+
+std::unique_ptr<Executor::Call> Executor::take(BoundTensors tensors) const {
+  {
+    const std::scoped_lock lock(mutex_);
+    // Prefers one that was prepared for these shapes.
+    for (auto call = idle_.rbegin(); call != idle_.rend(); ++call)
+      if (has_key((*call)->key, tensors)) {
+        std::unique_ptr<Call> found = std::move(*call);
+        idle_.erase(std::next(call).base());
+        return found;
+      }
+    if (!idle_.empty()) {
+      std::unique_ptr<Call> found = std::move(idle_.back());
+      idle_.pop_back();
+      return found;
+    }
+  }
+  return std::make_unique<Call>();
+}
+
+void Executor::give_back(std::unique_ptr<Call> call) const {
+  const std::scoped_lock lock(mutex_);
+  idle_.push_back(std::move(call));
+}
+
+void Executor::prepare(Call& call, BoundTensors tensors) const {
+  call.key.clear();
+  const Sizes sizes = bind_sizes(plan_, tensors);
+  const Arena place = arena(plan_, sizes);
+  if (8 * call.memory.count() < place.bytes) {
+    call.memory = Tensor();  // before the larger one comes
+    call.memory = Tensor(DType::f64, {(place.bytes + 7) / 8});
+  }
+  call.offsets = place.offset;
+  ObjectStrides strides;
+  for (std::size_t i = 0; i < plan_.objects.size(); ++i)
+    strides.push_back(tensors[i] != nullptr ? tensors[i]->strides
+                                            : dense_strides(shape_of(plan_.objects[i], sizes)));
+  call.kernels.assign(plan_.kernels.size(), {});
+  for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
+    Call::Kernel& kernel = call.kernels[k];
+    if (launches_[k].library) {
+      kernel.gemm = gemm_calls(plan_, plan_.kernels[k], sizes, strides);
+      continue;
+    }
+    const GeneratedKernel& generated = launches_[k].kernel;
+    kernel.buffers.resize(generated.objects.size());
+    for (const TileProgram::Argument& argument : generated.arguments)
+      kernel.arguments.push_back(argument.kind == TileProgram::Argument::Kind::size
+                                     ? Extent::symbolic(argument.symbol).value(sizes)
+                                     : strides[generated.objects[argument.pointer]][argument.dim]);
+    for (const Extent& extent : generated.grid)
+      KRAIT_REQUIRE(!__builtin_mul_overflow(kernel.grid, extent.value(sizes), &kernel.grid),
+                    "kernel ", plan_.kernels[k].name,
+                    " has more grid points than 63 bits can count; allowed: smaller sizes");
+  }
+  call.pointers.assign(plan_.objects.size(), nullptr);
+  call.key = key_of(tensors);
+}
+
+void Executor::launch(const Call& call) const {
+  Pool& pool = device_->pool();
+  for (std::size_t k = 0; k < call.kernels.size(); ++k) {
+    const Call::Kernel& kernel = call.kernels[k];
+    if (launches_[k].library) {
+      run_gemm(kernel.gemm, device_->blas(), pool, call.pointers.data());
+      continue;
+    }
+    struct Context {
+      HostKernel function;
+      void* const* buffers;
+      const std::int64_t* arguments;
+    } context{launches_[k].executable->host_kernel(), kernel.buffers.data(),
+              kernel.arguments.data()};
+    // One reference is captured, so that the function object needs no memory of its own.
+    pool.parallel_for(kernel.grid, static_cast<std::size_t>(launches_[k].kernel.scratch_bytes),
+                      [&context](std::int64_t begin, std::int64_t end, void* scratch) {
+                        context.function(context.buffers, context.arguments, scratch, begin, end);
+                      });
+  }
+}
+
+void Executor::run(BoundTensors tensors) const {
+  KRAIT_ASSERT(tensors.size() == plan_.objects.size(), "bound ", tensors.size(), " tensors of ",
+               plan_.objects.size());
+  std::unique_ptr<Call> call = take(tensors);
+  try {
+    if (call->key.empty() || !has_key(call->key, tensors)) prepare(*call, tensors);
+    check_layout(plan_, merged_, tensors);
+    char* const memory = static_cast<char*>(call->memory.data());
+    for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
+      if (tensors[i] != nullptr)
+        call->pointers[i] = tensors[i]->data;
+      else if (call->offsets[i] >= 0)
+        call->pointers[i] = memory + call->offsets[i];
+    }
+    for (std::size_t k = 0; k < call->kernels.size(); ++k)
+      for (std::size_t p = 0; p < call->kernels[k].buffers.size(); ++p)
+        call->kernels[k].buffers[p] = call->pointers[launches_[k].kernel.objects[p]];
+    launch(*call);
+  } catch (...) {
+    give_back(std::move(call));
+    throw;
+  }
+  give_back(std::move(call));
+}
+
+void Executor::run(const TensorMap& inputs, const TensorMap& outputs) const {
+  std::vector<const TensorRef*> bound(plan_.objects.size(), nullptr);
+  for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
+    const MemoryObject& object = plan_.objects[i];
+    if (object.kind == MemoryObject::Kind::temporary) continue;
+    const TensorMap& given = object.kind == MemoryObject::Kind::input ? inputs : outputs;
+    if (auto found = given.find(object.name); found != given.end()) bound[i] = &found->second;
+  }
+  run(bound);
+}
+
+}  // namespace krait

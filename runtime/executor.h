@@ -1,0 +1,66 @@
+// Executor: a plan, compiled, that runs over the caller's tensors.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codegen/generate.h"
+#include "runtime/binding.h"
+#include "runtime/host/device.h"
+#include "runtime/host/gemm.h"
+#include "runtime/tensor.h"
+#include "schedules/plan.h"
+
+namespace krait {
+
+/// Kernels run in the order of the plan. Several threads may run one Executor at once: temporaries
+/// belong to the call, and are kept for the next one. A call with the shapes and strides of an
+/// earlier one allocates nothing. Results do not depend on the number of threads.
+class Executor {
+ public:
+  /// Generates and compiles every kernel of every plan, several at a time, and nothing later on.
+  static std::vector<std::unique_ptr<Executor>> make(std::vector<Plan> plans,
+                                                     std::shared_ptr<HostDevice> device);
+  Executor(Plan plan, std::shared_ptr<HostDevice> device);
+  ~Executor();
+
+  const Plan& plan() const { return plan_; }
+  /// By number of the object. Inputs that no kernel reads only give their sizes. Throws UsageError
+  /// for tensors that do not fit (see binding.h).
+  void run(BoundTensors tensors) const;
+  /// By name.
+  void run(const TensorMap& inputs, const TensorMap& outputs) const;
+
+  /// Bytes of temporaries in one call.
+  std::int64_t temporary_bytes(const Sizes& sizes) const { return arena(plan_, sizes).bytes; }
+  /// Kernels that a library runs, of all.
+  std::size_t library_kernels() const;
+  /// The kernel as it was compiled, null for a library's.
+  const Executable* executable(std::size_t kernel) const;
+
+ private:
+  struct Uncompiled {};
+  struct Call;
+  struct Launch {  // what does not depend on sizes
+    bool library = false;
+    GeneratedKernel kernel;
+    std::shared_ptr<Executable> executable;
+  };
+
+  Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled);
+  static void compile(const std::vector<Executor*>& executors, HostDevice& device);
+  void prepare(Call& call, BoundTensors tensors) const;
+  void launch(const Call& call) const;
+  std::unique_ptr<Call> take(BoundTensors tensors) const;
+  void give_back(std::unique_ptr<Call> call) const;
+
+  Plan plan_;
+  std::shared_ptr<HostDevice> device_;
+  std::vector<MergedDims> merged_;
+  std::vector<Launch> launches_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Call>> idle_;
+};
+
+}  // namespace krait

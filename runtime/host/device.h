@@ -1,0 +1,43 @@
+// The host as a device: its compiler, its threads, its BLAS.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codegen/llvm/vector_target.h"
+#include "runtime/compile.h"
+#include "runtime/host/blas.h"
+#include "runtime/host/pool.h"
+
+namespace krait {
+
+struct HostDeviceOptions {
+  CompilerOptions compiler;
+  /// The only BLAS to try, "" for those of the system. One that cannot be loaded ("none") leaves
+  /// products to generated kernels.
+  std::string libblas;
+  int threads = 0;  ///< 0: all that the process may use
+
+  /// As the environment says.
+  static HostDeviceOptions from(const Environment& environment = read_environment());
+};
+
+/// Layers that share a device share its threads and every kernel that is equal. Safe to use from
+/// several threads at once.
+class HostDevice {
+ public:
+  explicit HostDevice(HostDeviceOptions options = HostDeviceOptions::from());
+
+  Compiler& compiler() { return compiler_; }
+  Pool& pool() { return pool_; }
+  const Blas& blas() const { return blas_; }
+  /// What kernels are generated for.
+  VectorTarget vector_target() const;
+
+ private:
+  Compiler compiler_;
+  Blas blas_;
+  Pool pool_;
+};
+
+}  // namespace krait

@@ -1,0 +1,109 @@
+// Tensors at run time: views of the caller's memory, and memory of krait's own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "dsl/dtype.h"
+#include "dsl/evaluate.h"
+
+namespace krait {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Strides, in elements, of a tensor whose last dimension is contiguous.
+Shape dense_strides(const Shape& shape);
+/// Elements. Throws UsageError for a size below 1, and for more than 63 bits can count.
+std::int64_t count_of(const Shape& shape);
+
+/// The dtype of a C++ type; bf16 and f16 have none and are named outright.
+template <typename T>
+constexpr DType dtype_of() {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                std::is_same_v<T, std::int32_t>);
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  if constexpr (std::is_same_v<T, double>) return DType::f64;
+  return DType::i32;
+}
+
+/// Memory of someone else, as a tensor. It must outlive what uses the view.
+struct TensorRef {
+  void* data = nullptr;  ///< of the element with all positions 0
+  DType dtype = DType::f32;
+  Shape shape;
+  Shape strides;  ///< elements from one position of a dimension to the next
+
+  /// Tensors are read only where they are inputs, so memory that may not be written can be given
+  /// there. Without strides: dense.
+  TensorRef() = default;
+  TensorRef(const void* memory, DType type, Shape sizes, Shape steps = {});
+  template <typename T>
+  TensorRef(T* memory, Shape sizes, Shape steps = {})
+      : TensorRef(static_cast<const void*>(memory), dtype_of<std::remove_const_t<T>>(),
+                  std::move(sizes), std::move(steps)) {}
+
+  std::int64_t count() const { return count_of(shape); }
+  /// Whether elements lie one after the other, the last dimension fastest.
+  bool is_dense() const;
+};
+
+/// Tensors by name.
+using TensorMap = std::map<std::string, TensorRef>;
+
+/// Dense memory, aligned to 64 bytes, zero to begin with.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(DType dtype, Shape shape);
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t count() const { return data_ ? count_of(shape_) : 0; }
+  void* data() { return data_.get(); }
+  const void* data() const { return data_.get(); }
+  /// The elements. Throws UsageError where T is not the tensor's dtype.
+  template <typename T>
+  T* data_as() {
+    require_dtype(dtype_of<T>());
+    return static_cast<T*>(data());
+  }
+  template <typename T>
+  const T* data_as() const {
+    require_dtype(dtype_of<T>());
+    return static_cast<const T*>(data());
+  }
+  TensorRef ref() const { return {data_.get(), dtype_, shape_}; }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const;
+  };
+  void require_dtype(DType wanted) const;
+
+  DType dtype_ = DType::f32;
+  Shape shape_;
+  std::unique_ptr<void, Free> data_;
+};
+
+using Tensors = std::map<std::string, Tensor>;
+
+/// Views of all of them.
+TensorMap refs(const Tensors& tensors);
+
+/// Copies, or adds, element by element, converting between dtypes. Throws UsageError for shapes
+/// that differ; `what` names the destination in its message.
+void copy(const TensorRef& from, const TensorRef& to, const std::string& what = "tensor");
+void add(const TensorRef& from, const TensorRef& to, const std::string& what = "tensor");
+
+/// To and from what `evaluate` takes, rounded to nearest; i32 takes whole numbers only.
+Tensor64 to_float64(const TensorRef& tensor);
+Tensor from_float64(const Tensor64& tensor, DType dtype);
+
+/// "(2, 129, 16)".
+std::string shape_text(const Shape& shape);
+
+}  // namespace krait
