@@ -13,6 +13,7 @@ void Closure::join(const Closure& other) {
   nodes.assign(all.begin(), all.end());
   loads.insert(other.loads.begin(), other.loads.end());
   boundary.insert(other.boundary.begin(), other.boundary.end());
+  sinks.insert(sinks.end(), other.sinks.begin(), other.sinks.end());
 }
 
 bool Closure::has(int node) const { return std::binary_search(nodes.begin(), nodes.end(), node); }
@@ -61,6 +62,7 @@ Closure close(const Analysis& analysis, const Placement& placement, const std::v
   };
   for (Value sink : sinks) visit(sink);
   closure.nodes.assign(nodes.begin(), nodes.end());
+  closure.sinks = sinks;
   return closure;
 }
 

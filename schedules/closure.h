@@ -11,7 +11,8 @@
 namespace krait {
 
 struct Closure {
-  std::vector<int> nodes;  // computed inside, in order, constants left out
+  std::vector<Value> sinks;  // what is asked for
+  std::vector<int> nodes;    // computed inside, in order, constants left out
   std::map<Value, std::vector<View>> loads;
   std::set<Value> boundary;  // stored values of other kernels behind the loads
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dsl/error.h"
+#include "schedules/view.h"
 
 namespace krait {
 namespace {
@@ -41,8 +42,58 @@ bool works_across(const Closure& closure, const Graph& graph, const std::string&
   });
 }
 
-bool is_outer_constant(const Analysis& analysis, const std::string& axis) {
-  return contains(analysis.outer, axis) && !analysis.is_dynamic(axis);
+/// Elements of a tile up to which a row kernel keeps everything on chip that is not dynamic.
+constexpr std::int64_t wide_tile = 16384;
+
+/// Cuts constant axes that every value has and that nothing sums over into grid points, outer ones
+/// first, until the largest tile has at most `limit` elements.
+void shrink_tiles(const Analysis& analysis, const Closure& closure,
+                  const std::set<std::string>& summed, std::int64_t limit,
+                  std::vector<AxisMapping>& grid, const std::vector<AxisMapping>& loops) {
+  const Graph& graph = analysis.graph;
+  auto is_mapped = [&](const std::string& axis) {
+    auto same = [&](const AxisMapping& mapped) { return mapped.axis == axis; };
+    return std::any_of(grid.begin(), grid.end(), same) ||
+           std::any_of(loops.begin(), loops.end(), same);
+  };
+  std::set<std::string> rearranged;
+  for (int node : closure.nodes) {
+    const Node& inside = graph.node(node);
+    if (!is_view(inside.op)) continue;
+    for (Value operand : inside.operands)
+      for (const auto& axis : graph.type(operand).axes)
+        if (!contains(inside.results[0].axes, axis)) rearranged.insert(axis);
+    for (const auto& axis : inside.results[0].axes)
+      if (!contains(graph.type(inside.operands[0]).axes, axis)) rearranged.insert(axis);
+    if (const auto* shift = std::get_if<Shift>(&inside.op)) rearranged.insert(shift->axis);
+  }
+  auto largest = [&] {
+    std::int64_t elements = 1;
+    auto measure = [&](const AxisNames& value_axes) {
+      AxisNames tile;
+      for (const auto& axis : value_axes)
+        if (!is_mapped(axis)) tile.push_back(axis);
+      elements = std::max(elements, constant_elements(graph, tile));
+    };
+    for (int node : closure.nodes)
+      for (const Type& type : graph.node(node).results) measure(type.axes);
+    for (const auto& [value, views] : closure.loads) measure(graph.type(value).axes);
+    return elements;
+  };
+  // Every sink must vary along a grid axis, or several grid points would write it.
+  auto in_all_sinks = [&](const std::string& axis) {
+    return std::all_of(closure.sinks.begin(), closure.sinks.end(),
+                       [&](Value sink) { return contains(graph.type(sink).axes, axis); });
+  };
+  for (bool outer : {true, false})
+    for (const Axis& axis : graph.axes()) {
+      if (contains(analysis.outer, axis.name) != outer || !axis.extent.is_constant()) continue;
+      if (is_mapped(axis.name) || summed.count(axis.name) || rearranged.count(axis.name) ||
+          !in_all_sinks(axis.name))
+        continue;
+      if (largest() <= limit) return;
+      grid.push_back({axis.name, Kind::grid, false, 1, ""});
+    }
 }
 
 }  // namespace
@@ -91,12 +142,7 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
             .push_back(
                 {split->second.inner, sums && time ? Kind::serial : Kind::grid, false, 1, ""});
     }
-    // Whole chunks on chip: keep them small by cutting along heads too.
-    if (across)
-      for (const Axis& axis : graph.axes())
-        if (axes.count(axis.name) && is_outer_constant(analysis, axis.name) &&
-            !summed.count(axis.name))
-          grid.push_back({axis.name, Kind::grid, false, 1, ""});
+    shrink_tiles(analysis, closure, summed, across ? 1 : wide_tile, grid, loops);
   }
   grid.insert(grid.end(), loops.begin(), loops.end());
   return grid;

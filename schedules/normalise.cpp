@@ -1,0 +1,283 @@
+#include "schedules/normalise.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+/// Rebuilds a graph node by node; `rewrite` may add nodes of its own for one and map its results,
+/// or return false to have it copied.
+Graph rebuilt(const Graph& graph,
+              const std::function<bool(int node, Graph& to, Rewriter& rewriter)>& rewrite) {
+  Graph to;
+  Rewriter rewriter(graph, to);
+  rewriter.copy_axes();
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i)
+    if (!rewrite(static_cast<int>(i), to, rewriter)) rewriter.copy(static_cast<int>(i));
+  rewriter.copy_interface();
+  return prune(to);
+}
+
+std::vector<Value> moved(const Rewriter& rewriter, const std::vector<Value>& values) {
+  std::vector<Value> result;
+  for (Value value : values) result.push_back(rewriter.at(value));
+  return result;
+}
+
+}  // namespace
+
+Graph lower_gaps(const Graph& graph) {
+  return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
+    const Node& node = graph.node(number);
+    const auto* gap = std::get_if<Gap>(&node.op);
+    if (gap == nullptr) return false;
+    const int sums = to.add(PairSum{gap->axis}, {rewriter.at(node.operands[0])});
+    const Value high{sums, 0};
+    const Value low{sums, 1};
+    auto end = [&](Value sum) {
+      const std::int64_t last = graph.axis(gap->axis).extent.offset - 1;
+      return Value{to.add(Slice{gap->axis, last, false, ""}, {sum}), 0};
+    };
+    auto difference = [&](Value a_high, Value a_low, Value b_high, Value b_low) {
+      return to.map(ScalarOp::add, to.map(ScalarOp::sub, a_high, b_high),
+                    to.map(ScalarOp::sub, a_low, b_low));
+    };
+    Value result;
+    switch (gap->kind) {
+      case Gap::Kind::from_start: result = to.map(ScalarOp::add, high, low); break;
+      case Gap::Kind::total: result = to.map(ScalarOp::add, end(high), end(low)); break;
+      case Gap::Kind::to_end: result = difference(end(high), end(low), high, low); break;
+      case Gap::Kind::between: {
+        auto earlier = [&](Value sum) {
+          return Value{to.add(Rename{gap->axis, gap->other}, {sum}), 0};
+        };
+        const Value pairs = difference(high, low, earlier(high), earlier(low));
+        Scalar masked;
+        masked.finish(masked.apply(
+            ScalarOp::select,
+            masked.apply(ScalarOp::less_equal, masked.index(gap->other), masked.index(gap->axis)),
+            masked.operand(0), masked.constant(0)));
+        result = to.map(masked, {pairs});
+        break;
+      }
+    }
+    rewriter.set({number, 0}, result);
+    return true;
+  });
+}
+
+Graph pair_contracts(const Graph& graph) {
+  return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
+    const Node& node = graph.node(number);
+    const auto* contract = std::get_if<Contract>(&node.op);
+    if (contract == nullptr) return false;
+    std::vector<Value> operands = moved(rewriter, node.operands);
+    if (contract->sum.empty()) {
+      Scalar product;
+      int result = product.operand(0);
+      for (std::size_t i = 1; i < operands.size(); ++i)
+        result = product.apply(ScalarOp::mul, result, product.operand(static_cast<int>(i)));
+      product.finish(result);
+      rewriter.set({number, 0}, to.map(product, operands));
+      return true;
+    }
+    if (operands.size() == 1) {
+      rewriter.set({number, 0}, to.reduce(Reduce::Kind::sum, contract->sum, operands[0]));
+      return true;
+    }
+    // An axis may be summed as soon as only the two at hand have it.
+    auto result_axes = [&](std::size_t i, std::size_t j, AxisNames* sums) {
+      AxisNames axes = to.type(operands[i]).axes;
+      for (const auto& axis : to.type(operands[j]).axes) axes.push_back(axis);
+      axes = to.sorted(axes);
+      AxisNames kept;
+      for (const auto& axis : axes) {
+        bool elsewhere = !contains(contract->sum, axis);
+        for (std::size_t k = 0; k < operands.size(); ++k)
+          elsewhere |= k != i && k != j && contains(to.type(operands[k]).axes, axis);
+        if (elsewhere)
+          kept.push_back(axis);
+        else if (sums != nullptr)
+          sums->push_back(axis);
+      }
+      return kept;
+    };
+    auto size = [&](const AxisNames& axes) {
+      double elements = 1;
+      for (const auto& axis : axes) {
+        const Extent& extent = to.axis(axis).extent;
+        elements *= extent.is_constant() ? static_cast<double>(extent.offset) : 1e4;
+      }
+      return elements;
+    };
+    while (operands.size() > 2) {
+      std::size_t best_i = 0;
+      std::size_t best_j = 1;
+      double best = -1;
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        for (std::size_t j = i + 1; j < operands.size(); ++j) {
+          const double elements = size(result_axes(i, j, nullptr));
+          if (best < 0 || elements < best) best = elements, best_i = i, best_j = j;
+        }
+      AxisNames sums;
+      result_axes(best_i, best_j, &sums);
+      const Value pair = sums.empty() ? to.map(ScalarOp::mul, operands[best_i], operands[best_j])
+                                      : to.contract(sums, {operands[best_i], operands[best_j]});
+      operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(best_j));
+      operands[best_i] = pair;
+    }
+    AxisNames sums;
+    result_axes(0, 1, &sums);
+    rewriter.set({number, 0}, sums.empty() ? to.map(ScalarOp::mul, operands[0], operands[1])
+                                           : to.contract(sums, operands));
+    return true;
+  });
+}
+
+namespace {
+
+/// A part of a tensor along one axis: `length` positions from `start` that are `value` along
+/// `axis`, or zero where there is no value.
+struct Part {
+  std::int64_t start = 0, length = 0;
+  std::optional<Value> value;
+  std::string axis;
+};
+
+/// The parts of a Concat of constant sizes; nothing for another node.
+std::optional<std::vector<Part>> parts_of(const Graph& graph, Value value) {
+  const Node& node = graph.node(value.node);
+  const auto* concat = std::get_if<Concat>(&node.op);
+  if (concat == nullptr) return std::nullopt;
+  std::vector<Part> parts;
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < concat->axes.size(); ++i) {
+    const Extent& extent = graph.axis(concat->axes[i]).extent;
+    if (!extent.is_constant()) return std::nullopt;
+    const auto* constant = std::get_if<Constant>(&graph.node(node.operands[i].node).op);
+    Part part{start, extent.offset, node.operands[i], concat->axes[i]};
+    if (constant != nullptr && constant->value == 0) part.value.reset();
+    parts.push_back(part);
+    start += extent.offset;
+  }
+  return parts;
+}
+
+/// The parts of a sum, or nothing where parts overlap and do not coincide.
+std::optional<std::vector<Part>> added(Graph& to, const std::vector<Part>& a,
+                                       const std::vector<Part>& b) {
+  std::vector<Part> filled;
+  for (const auto* list : {&a, &b})
+    for (const Part& part : *list)
+      if (part.value) filled.push_back(part);
+  std::sort(filled.begin(), filled.end(),
+            [](const Part& x, const Part& y) { return x.start < y.start; });
+  std::vector<Part> result;
+  for (const Part& part : filled) {
+    if (result.empty() || result.back().start + result.back().length <= part.start) {
+      result.push_back(part);
+      continue;
+    }
+    Part& last = result.back();
+    if (last.start != part.start || last.length != part.length) return std::nullopt;
+    Value other = *part.value;
+    if (part.axis != last.axis) other = {to.add(Rename{part.axis, last.axis}, {other}), 0};
+    last.value = to.map(ScalarOp::add, *last.value, other);
+  }
+  return result;
+}
+
+}  // namespace
+
+Graph join_parts(const Graph& graph) {
+  return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
+    const Node& node = graph.node(number);
+    const auto* map = std::get_if<Map>(&node.op);
+    if (map == nullptr || node.operands.size() != 2) return false;
+    const Scalar& e = map->expression;
+    if (e.root().op != ScalarOp::add || e.nodes().size() != 3) return false;
+    const std::vector<Value> operands = moved(rewriter, node.operands);
+    const auto* left = std::get_if<Concat>(&to.node(operands[0].node).op);
+    const auto* right = std::get_if<Concat>(&to.node(operands[1].node).op);
+    if (left == nullptr || right == nullptr || left->result != right->result) return false;
+    const std::string along = left->result;
+    if (to.type(operands[0]).axes != to.type(operands[1]).axes) return false;
+    auto a = parts_of(to, operands[0]);
+    auto b = parts_of(to, operands[1]);
+    if (!a || !b) return false;
+    auto sum = added(to, *a, *b);
+    if (!sum) return false;
+    const std::int64_t size = to.axis(along).extent.offset;
+    const Type type = to.type(operands[0]);
+    Concat concat{{}, along};
+    std::vector<Value> values;
+    std::int64_t at = 0;
+    auto zeros = [&](std::int64_t length) {
+      if (length == 0) return;
+      const std::string axis = to.fresh_axis_name(along + "_rest");
+      to.declare(Axis(axis, length));
+      AxisNames axes = without(type.axes, {along});
+      axes.push_back(axis);
+      concat.axes.push_back(axis);
+      values.push_back(to.constant(0, type.dtype, to.sorted(axes)));
+    };
+    for (const Part& part : *sum) {
+      zeros(part.start - at);
+      concat.axes.push_back(part.axis);
+      values.push_back(*part.value);
+      at = part.start + part.length;
+    }
+    zeros(size - at);
+    rewriter.set({number, 0}, {to.add(concat, values), 0});
+    return true;
+  });
+}
+
+Graph fuse_maps(const Graph& graph) {
+  const auto users = graph.users();
+  std::vector<bool> is_output(graph.nodes().size());
+  for (const Output& output : graph.outputs()) is_output[output.value.node] = true;
+  auto fused = [&](int node, const Node& reader) {
+    return std::holds_alternative<Map>(graph.node(node).op) && users[node].size() == 1 &&
+           !is_output[node] && graph.node(node).results[0].axes == reader.results[0].axes &&
+           is_float(graph.node(node).results[0].dtype) == is_float(reader.results[0].dtype);
+  };
+  return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
+    const Node& node = graph.node(number);
+    if (!std::holds_alternative<Map>(node.op)) return false;
+    // Readers come later: what goes into one of them still is copied, and pruned in the end.
+    Scalar expression;
+    std::vector<Value> operands;
+    std::function<int(int)> expand = [&](int id) {
+      const Node& map = graph.node(id);
+      std::vector<int> arguments;
+      for (Value operand : map.operands) {
+        if (fused(operand.node, map)) {
+          arguments.push_back(expand(operand.node));
+          continue;
+        }
+        const Value value = rewriter.at(operand);
+        auto found = std::find(operands.begin(), operands.end(), value);
+        if (found == operands.end()) found = operands.insert(operands.end(), value);
+        arguments.push_back(expression.operand(static_cast<int>(found - operands.begin())));
+      }
+      return expression.inline_expression(std::get<Map>(map.op).expression, arguments);
+    };
+    const int result = expand(number);
+    expression.finish(result);
+    rewriter.set({number, 0}, to.map(expression, operands));
+    if (auto labels = graph.labels().find(number); labels != graph.labels().end())
+      to.set_label(rewriter.at({number, 0}), labels->second[0]);
+    return true;
+  });
+}
+
+Graph normalise(const Graph& graph) {
+  return fuse_maps(join_parts(pair_contracts(lower_gaps(graph))));
+}
+
+}  // namespace krait

@@ -1,0 +1,12 @@
+// The function of a graph for windows of one position.
+#pragma once
+
+#include "dsl/graph.h"
+
+namespace krait {
+
+/// The graph with its time axis (along which it scans, sums or shifts) of constant size 1; scans
+/// become maps of the carried states. A graph without such an axis is given back.
+Graph one_step(const Graph& graph);
+
+}  // namespace krait
