@@ -44,6 +44,8 @@ bool works_across(const Closure& closure, const Graph& graph, const std::string&
 
 /// Elements of a tile up to which a row kernel keeps everything on chip that is not dynamic.
 constexpr std::int64_t wide_tile = 16384;
+/// The same where whole chunks are on chip, many values at once.
+constexpr std::int64_t narrow_tile = 4096;
 
 /// Cuts constant axes that every value has and that nothing sums over into grid points, outer ones
 /// first, until the largest tile has at most `limit` elements.
@@ -142,7 +144,7 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
             .push_back(
                 {split->second.inner, sums && time ? Kind::serial : Kind::grid, false, 1, ""});
     }
-    shrink_tiles(analysis, closure, summed, across ? 1 : wide_tile, grid, loops);
+    shrink_tiles(analysis, closure, summed, across ? narrow_tile : wide_tile, grid, loops);
   }
   grid.insert(grid.end(), loops.begin(), loops.end());
   return grid;
