@@ -226,6 +226,8 @@ void build_cumsum(Values& values, int number, const Cumsum& op) {
 void build_scan(Values& values, int number, const Scan& op) {
   Builder& builder = values.builder();
   const Node& node = values.graph().node(number);
+  // A late scan is the forward recurrence; the loop itself runs backwards.
+  const bool decays_last = op.reverse && !op.late;
   KRAIT_ASSERT(builder.loop_of(op.axis) >= 0, "a scan along ", op.axis, ", which is no loop");
   const Value entering{number, 0};
   const Value leaving{number, 1};
@@ -240,17 +242,17 @@ void build_scan(Values& values, int number, const Scan& op) {
   if (keeps_entering) values.define(entering, state.buffer, state.inside);
 
   if (!wanted(values, leaving)) {
-    auto update = [&values, &builder, node, number, state, decay, op, whole] {
+    auto update = [&values, &builder, node, number, state, decay, decays_last, whole] {
       if (auto product = foldable(values, node, number)) {
         product->destination = whole;
         const std::vector<Access> operands{builder.access(decay), whole};
-        if (op.reverse) builder.add(state.inside, *product);
+        if (decays_last) builder.add(state.inside, *product);
         add_map(values, state.inside, state.domain, binary(ScalarOp::mul), operands, whole);
-        if (!op.reverse) builder.add(state.inside, *product);
+        if (!decays_last) builder.add(state.inside, *product);
         return;
       }
       const Access u = builder.access(values.on_chip(node.operands[1]));
-      if (!op.reverse) {
+      if (!decays_last) {
         add_map(values, state.inside, state.domain, scaled_sum(), {builder.access(decay), whole, u},
                 whole);
         return;
@@ -266,20 +268,19 @@ void build_scan(Values& values, int number, const Scan& op) {
   // Somebody reads the leaving value: it gets a buffer of its own where the entering one is read
   // too.
   const Access u = builder.access(values.on_chip(node.operands[1]));
-  const bool own = keeps_entering || op.reverse;
+  const bool own = keeps_entering || decays_last;
   const int after =
       own ? builder.tile("leaving", node.results[1].dtype, node.results[1].axes) : state.buffer;
   values.define(leaving, after, state.inside);
-  if (op.reverse)
+  if (decays_last)
     add_map(values, state.inside, state.domain, binary(ScalarOp::add), {whole, u},
             builder.access(after));
   else
     add_map(values, state.inside, state.domain, scaled_sum(), {builder.access(decay), whole, u},
             builder.access(after));
   if (!own) return;
-  const bool reverse = op.reverse;
-  values.defer(state.inside, [&values, &builder, state, decay, after, reverse, whole] {
-    if (reverse)
+  values.defer(state.inside, [&values, &builder, state, decay, after, decays_last, whole] {
+    if (decays_last)
       add_map(values, state.inside, state.domain, binary(ScalarOp::mul),
               {builder.access(decay), builder.access(after)}, whole);
     else

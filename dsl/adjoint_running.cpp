@@ -103,6 +103,8 @@ void adjoint(AdjointBuilder& b, const Cumsum& op, const AdjointOf& at) {
 // Q[t] = g[t] + w[t] (Q[t-1] + gE[t-1]). du = Q, and the slope of log_decay[t] is
 // w[t] R[t] (Q[t-1] + gE[t-1]).
 void adjoint(AdjointBuilder& b, const Scan& op, const AdjointOf& at) {
+  if (op.late)
+    throw UsageError("a late Scan has no derivative; allowed: differentiate before it is made");
   Value log_decay = at.operand(0), u = at.operand(1);
   Value initial = op.has_initial ? at.operand(2) : Value{};
   Value reset = op.has_reset ? b.forward(at.node.operands.back()) : Value{};

@@ -85,7 +85,7 @@ std::vector<Array> run(const Scan& op, Call& call) {
                       double *enter = enters.at(t) + at[4], *leave = leaves.at(t) + at[5];
                       for (std::int64_t k = 0; k < n; ++k) {
                         *enter = *value;
-                        if (op.reverse) {
+                        if (op.reverse && !op.late) {
                           *leave = *value + *in;
                           *value = *cut != 0 ? 0 : *d * *leave;
                         } else {

@@ -124,11 +124,15 @@ struct Cumsum {
 /// end, with `initial` entering where t+1 is past the end (undecayed). Results: 0 the entering
 /// value, i.e. R[t] - u[t]; 1 the leaving value R[t]; 2 (reset[0] ? 0 : exp(log_decay[0]) R[0]),
 /// the gradient of an initial state.
+/// late (with reverse): the forward recurrence run from the end, S[t] = (reset[t] ? 0 :
+/// exp(log_decay[t]) S[t+1]) + u[t], S past the end = initial; results as forwards. It is what the
+/// adjoint is for a u that is shifted by one; it has no derivative of its own.
 struct Scan {
   std::string axis;
   bool reverse = false;
   bool has_initial = false;
   bool has_reset = false;
+  bool late = false;
   bool operator==(const Scan&) const = default;
 };
 

@@ -116,7 +116,8 @@ class Printer {
     }
     std::string operator()(const Scan& op) const {
       return op.axis + " of " + operands[1] + ", log_decay " + operands[0] +
-             carried(2, op.has_initial, op.has_reset) + (op.reverse ? ", reverse" : "");
+             carried(2, op.has_initial, op.has_reset) + (op.reverse ? ", reverse" : "") +
+             (op.late ? ", late" : "");
     }
     std::string operator()(const PairSum& op) const {
       return "along " + op.axis + ", " + operands[0];

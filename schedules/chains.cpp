@@ -5,6 +5,7 @@
 
 #include "dsl/error.h"
 #include "schedules/closure.h"
+#include "schedules/view.h"
 
 namespace krait {
 namespace {
@@ -29,7 +30,14 @@ class Former {
       for (const auto& axis : analysis_.outer)
         if (axes.count(axis) && axis != chain.axis) chain.grid.push_back(axis);
       chain.grid = graph_.sorted(chain.grid);
-      if (!absorb(chain)) store_states(chain);
+      std::set<Value> requests;
+      bool absorbed = absorb(chain, requests);
+      while (absorbed && !requests.empty()) {
+        for (Value value : requests) placement_.request(value);
+        requests.clear();
+        absorbed = absorb(chain, requests);
+      }
+      if (!absorbed) store_states(chain);
     }
     return std::move(chains_);
   }
@@ -106,55 +114,43 @@ class Former {
     return {found.begin(), found.end()};
   }
 
-  bool absorb(Chain& chain) {
-    std::set<int> core;
-    for (int node : chain.nodes) {
-      core.insert(node);
-      for (int inner : cone(node)) core.insert(inner);
-    }
-    std::set<int> after;     // done once the loop has ended
-    std::set<int> left_out;  // what a later kernel does with a value that this one stores
-    std::set<Value> requests;
+  /// Decides whether all that depends on the states can be computed in the loop, up to sums over
+  /// heads; `requests` are values to be kept in memory for those, after which it must be asked
+  /// again.
+  bool absorb(Chain& chain, std::set<Value>& requests) const {
+    std::set<int> after;  // done once the loop has ended
     std::set<int> members;
-    const std::vector<int> reached = descendants(chain);
-    for (int node : reached) {
+    for (int node : descendants(chain)) {
       if (analysis_.running[node]) return false;
       const std::vector<Value>& operands = graph_.node(node).operands;
       const AxisNames& axes = graph_.node(node).results[0].axes;
-      auto among = [&](const std::set<int>& set) {
-        return std::any_of(operands.begin(), operands.end(),
-                           [&](Value operand) { return set.count(operand.node) != 0; });
-      };
-      if (among(left_out) && !among(members)) {
-        left_out.insert(node);
-        continue;
-      }
       const AxisNames summed = analysis_.summed(node);
-      bool over_grid = false;
-      for (const auto& axis : summed)
-        over_grid |= contains(chain.grid, axis) && !analysis_.is_dynamic(axis) &&
-                     graph_.axis(axis).extent != Extent::constant(1);
-      if (among(left_out)) return false;
+      const bool over_grid = std::any_of(summed.begin(), summed.end(), [&](const auto& axis) {
+        return contains(chain.grid, axis) && !analysis_.is_dynamic(axis) &&
+               graph_.axis(axis).extent != Extent::constant(1);
+      });
       if (over_grid) {
         // A plain sum over heads can wait for a later kernel; a product cannot.
-        if (!std::holds_alternative<Reduce>(graph_.node(node).op) || !has_product(chain, node))
-          return false;
-        for (Value operand : operands) requests.insert(operand);
-        left_out.insert(node);
+        if (analysis_.matmul[node] || !has_product(chain, node)) return false;
+        for (Value operand : operands) keep_for_later(chain, operand, requests);
         continue;
       }
+      const bool waits = std::any_of(operands.begin(), operands.end(),
+                                     [&](Value operand) { return after.count(operand.node) != 0; });
       if (contains(summed, chain.axis))
         after.insert(node);
-      else if (among(after)) {
+      else if (waits) {
         if (contains(axes, chain.axis)) return false;
         after.insert(node);
       }
-      for (const auto& axis : chain.grid)
-        if (!contains(axes, axis) && !contains(summed, axis)) return false;
+      if (!is_view(graph_.node(node).op))
+        for (const auto& axis : chain.grid)
+          if (!contains(axes, axis) && !contains(summed, axis)) return false;
       members.insert(node);
     }
-    for (Value value : requests) placement_.request(value);
+    if (!requests.empty()) return true;
     chain.members = members;
+    chain.sinks.clear();
     for (int node : members)
       for (std::size_t r = 0; r < graph_.node(node).results.size(); ++r)
         if (const Value value{node, static_cast<int>(r)}; placement_.is_stored(value))
@@ -162,9 +158,32 @@ class Former {
     return true;
   }
 
-  /// Whether a product inside the kernel lies between the states and the operands of `node`.
+  /// The fewest values from which `value` can be made again by maps alone: the value itself, or the
+  /// one dear value behind a tree of maps.
+  void keep_for_later(const Chain& chain, Value value, std::set<Value>& kept) const {
+    std::set<Value> found;
+    frontier(chain, value, found);
+    kept.insert(found.begin(), found.end());
+  }
+
+  void frontier(const Chain& chain, Value value, std::set<Value>& found) const {
+    const Node& node = graph_.node(value.node);
+    if (placement_.memory_view(value) || !has_product(chain, value.node)) return;
+    std::set<Value> below;
+    if (std::holds_alternative<Map>(node.op)) {
+      for (Value operand : node.operands) frontier(chain, operand, below);
+      if (below.size() == 1 && graph_.type(*below.begin()).axes == node.results[0].axes) {
+        found.insert(below.begin(), below.end());
+        return;
+      }
+    }
+    found.insert(value);
+  }
+
+  /// Whether a product inside the kernel lies between the states and `node`.
   bool has_product(const Chain& chain, int node) const {
-    const std::set<int> within = cone(node);
+    std::set<int> within = cone(node);
+    within.insert(node);
     return std::any_of(within.begin(), within.end(), [&](int inner) {
       return analysis_.matmul[inner] &&
              std::any_of(chain.nodes.begin(), chain.nodes.end(),

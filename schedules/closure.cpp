@@ -57,6 +57,20 @@ Closure close(const Analysis& analysis, const Placement& placement, const std::v
       }
     }
     if (constant) return;  // stands where it is read
+    if (own.count(value) && is_view(node.op)) {
+      // A sink that only rearranges what stands in memory is copied from there.
+      std::vector<Value> below;
+      for (Value operand : node.operands)
+        for (Value root : placement.roots(operand)) below.push_back(root);
+      const bool outside = std::none_of(below.begin(), below.end(),
+                                        [&](Value root) { return own.count(root) != 0; });
+      if (auto views = placement.source_view(value); views && outside) {
+        closure.loads[value] = *views;
+        for (Value root : below)
+          if (placement.is_stored(root)) closure.boundary.insert(root);
+        return;
+      }
+    }
     nodes.insert(value.node);
     for (Value operand : node.operands) visit(operand);
   };

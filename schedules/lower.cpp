@@ -36,14 +36,21 @@ Lowered lower(const Graph& graph, const Schedule& schedule,
   }
   const Graph live = prune(graph);
   const std::vector<Checkpoint> cuts = checkpoints(live);
-  const Graph backward =
-      backward_graph(live, cuts, chunk_size(schedule, Pass::backward), cotangents, wanted);
-  std::vector<Checkpoint> kept;
-  for (const Checkpoint& cut : cuts)
-    if (backward.find_input(cut.name)) {
-      kept.push_back(cut);
-      lowered.saved.push_back(cut.name);
-    }
+  auto gradients = [&](const std::vector<Checkpoint>& at) {
+    return backward_graph(live, at, chunk_size(schedule, Pass::backward), cotangents, wanted);
+  };
+  auto read = [](const Graph& graph, const std::vector<Checkpoint>& of) {
+    std::vector<Checkpoint> found;
+    for (const Checkpoint& cut : of)
+      if (graph.find_input(cut.name)) found.push_back(cut);
+    return found;
+  };
+  // Cut only where backward then reads: elsewhere a cut would part work that belongs together.
+  const Graph probe = gradients(cuts);
+  std::vector<Checkpoint> kept = read(probe, cuts);
+  const Graph backward = kept.size() == cuts.size() ? probe : gradients(kept);
+  kept = read(backward, kept);
+  for (const Checkpoint& cut : kept) lowered.saved.push_back(cut.name);
   lowered.backward = planned(backward, schedule, Pass::backward);
   lowered.forward =
       planned(chunk(with_checkpoints(live, kept), chunk_size(schedule, Pass::forward)), schedule,

@@ -9,6 +9,14 @@ namespace krait {
 /// be exponentiated, and one pass over the axis whatever is asked of it.
 Graph lower_gaps(const Graph& graph);
 
+/// A reverse Scan of a value that was shifted by one, as the adjoint of an entering state is,
+/// becomes a late Scan of the value itself, which nothing then has to keep in memory.
+Graph take_shifted_late(const Graph& graph);
+
+/// A slice along a dynamic axis goes before what is computed elementwise along it: only the
+/// positions that are asked for are computed.
+Graph slice_early(const Graph& graph);
+
 /// Contracts of more than two operands become contracts of two, the smallest result first; a
 /// Contract of one operand becomes a Reduce, one without a sum a Map.
 Graph pair_contracts(const Graph& graph);

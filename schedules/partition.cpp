@@ -10,9 +10,19 @@
 #include "schedules/closure.h"
 #include "schedules/mapping.h"
 #include "schedules/placement.h"
+#include "schedules/view.h"
 
 namespace krait {
 namespace {
+
+/// Whether something but outputs and products reads the value of a view, by way of others if need
+/// be.
+bool read_by_compute(const Analysis& analysis, int node) {
+  return std::any_of(analysis.users[node].begin(), analysis.users[node].end(), [&](int user) {
+    if (analysis.product[user]) return false;
+    return !is_view(analysis.graph.node(user).op) || read_by_compute(analysis, user);
+  });
+}
 
 /// Values that must stand in memory whatever the kernels are: operands and results of library
 /// products, values that change between whole time and chunks, sums over dynamic axes.
@@ -34,6 +44,26 @@ void request_boundaries(const Analysis& analysis, Placement& placement) {
     if (const auto* slice = std::get_if<Slice>(&node.op);
         slice != nullptr && analysis.is_dynamic(slice->axis))
       placement.request(node.operands[0]);
+    // Axes that kernels are cut along come and go in memory only.
+    if (split != nullptr || std::holds_alternative<Slice>(node.op)) {
+      const AxisNames& before = graph.type(node.operands[0]).axes;
+      const bool new_cut = std::any_of(
+          node.results[0].axes.begin(), node.results[0].axes.end(), [&](const auto& axis) {
+            return !contains(before, axis) && contains(analysis.outer, axis);
+          });
+      if (new_cut) placement.request(node.operands[0]);
+    }
+    if ((merge != nullptr || std::holds_alternative<Concat>(node.op)) &&
+        read_by_compute(analysis, id)) {
+      const bool lost_cut =
+          std::any_of(node.operands.begin(), node.operands.end(), [&](Value operand) {
+            const AxisNames& axes = graph.type(operand).axes;
+            return std::any_of(axes.begin(), axes.end(), [&](const auto& axis) {
+              return !contains(node.results[0].axes, axis) && contains(analysis.outer, axis);
+            });
+          });
+      if (lost_cut) placement.request({id, 0});
+    }
     if (std::holds_alternative<Shift>(node.op) &&
         analysis.is_dynamic(std::get<Shift>(node.op).axis))
       for (Value operand : node.operands) placement.request(operand);
@@ -69,6 +99,7 @@ class Partitioner {
     chains_ = form_chains(analysis_, placement_);
     share_products();
     form_groups();
+    join_sums();
     for (const Group& group : groups_) add_kernel(group);
     add_products();
     plan_.objects = placement_.objects();
@@ -158,6 +189,64 @@ class Partitioner {
       }
   }
 
+  /// A sum over dynamic axes of what another kernel computes is taken there.
+  void join_sums() {
+    for (std::size_t r = 0; r < groups_.size(); ++r) {
+      const Group& reduction = groups_[r];
+      if (reduction.sinks.size() != 1 || reduction.chain >= 0) continue;
+      const Value sink = reduction.sinks[0];
+      if (analysis_.matmul[sink.node] || analysis_.summed(sink.node).empty()) continue;
+      for (std::size_t k = 0; k < groups_.size(); ++k) {
+        if (k == r || !takes(groups_[k], sink)) continue;
+        groups_[k].sinks.push_back(sink);
+        std::sort(groups_[k].sinks.begin(), groups_[k].sinks.end());
+        groups_[k].closure = closure_of(groups_[k].sinks, owned_by(groups_[k]));
+        groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(r));
+        --r;
+        break;
+      }
+    }
+  }
+
+  std::set<Value> owned_by(const Group& group) const {
+    std::set<Value> own(group.sinks.begin(), group.sinks.end());
+    if (group.chain >= 0) own.merge(owned_by(chains_[group.chain]));
+    return own;
+  }
+
+  /// Whether the kernel already computes or reads all that the sum needs, along axes that it can
+  /// sum.
+  bool takes(const Group& group, Value sink) const {
+    std::set<Value> own = owned_by(group);
+    own.insert(sink);
+    const Closure alone = closure_of({sink}, own);
+    for (int node : alone.nodes)
+      if (node != sink.node && !group.closure.has(node) && !is_view(graph().node(node).op))
+        return false;
+    if (std::none_of(alone.nodes.begin(), alone.nodes.end(),
+                     [&](int node) { return group.closure.has(node); }) &&
+        alone.loads.empty())
+      return false;
+    for (const auto& [value, views] : alone.loads)
+      if (!group.closure.loads.count(value)) return false;
+    const AxisNames summed = analysis_.summed(sink.node);
+    const AxisNames& axes = graph().type(sink).axes;
+    for (const AxisMapping& mapped : mapping_of(group)) {
+      if (contains(axes, mapped.axis)) continue;
+      if (!contains(summed, mapped.axis)) return false;
+      // Summing over a constant axis that is cut would make it a loop.
+      if (mapped.kind == AxisMapping::Kind::grid && !analysis_.is_dynamic(mapped.axis))
+        return false;
+    }
+    return true;
+  }
+
+  std::vector<AxisMapping> mapping_of(const Group& group) const {
+    return group.chain >= 0
+               ? chain_mapping(analysis_, chains_[group.chain], plan_.schedule, plan_.pass)
+               : local_mapping(analysis_, group.closure);
+  }
+
   static bool contains_value(const std::vector<Value>& values, Value value) {
     return std::find(values.begin(), values.end(), value) != values.end();
   }
@@ -166,9 +255,7 @@ class Partitioner {
     PlannedKernel kernel;
     kernel.nodes = group.closure.nodes;
     kernel.loads = group.closure.loads;
-    kernel.mapping = group.chain >= 0 ? chain_mapping(analysis_, chains_[group.chain],
-                                                      plan_.schedule, plan_.pass)
-                                      : local_mapping(analysis_, group.closure);
+    kernel.mapping = mapping_of(group);
     std::vector<PlannedKernel> finishing;
     for (Value sink : group.sinks) {
       const std::vector<View>& views = placement_.stored().at(sink);

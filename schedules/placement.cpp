@@ -122,6 +122,10 @@ void Placement::place(Value value, const View& view) {
 std::optional<std::vector<View>> Placement::memory_view(Value value) const {
   if (auto found = lives_.find(value); found != lives_.end()) return found->second;
   if (is_zero(graph_, value)) return std::vector<View>{};
+  return source_view(value);
+}
+
+std::optional<std::vector<View>> Placement::source_view(Value value) const {
   const Node& node = graph_.node(value.node);
   if (!is_view(node.op)) return std::nullopt;
   std::vector<std::vector<View>> operands;

@@ -22,6 +22,9 @@ class Placement {
   void request(Value value);
   /// How the value lies in memory, where it does; no view at all for what is zero everywhere.
   std::optional<std::vector<View>> memory_view(Value value) const;
+  /// How the result of a view node lies in memory by way of its operands, whether or not it is
+  /// written to a place of its own.
+  std::optional<std::vector<View>> source_view(Value value) const;
   /// Values behind a chain of views: what would have to be in memory.
   std::vector<Value> roots(Value value) const;
   bool is_stored(Value value) const { return stored_.count(value) != 0; }

@@ -117,13 +117,30 @@ bool bounds_guard(const Graph& graph, const View& view, const std::string& axis)
   return false;
 }
 
+/// Narrows the bounds of the view so that positions past the end of `axis` are out of them; false
+/// where they cannot tell.
+bool guard_padding(const Graph& graph, View& view, const std::string& axis) {
+  const Extent& extent = graph.axis(axis).extent;
+  for (auto& dim : view.dims) {
+    AxisIndex rest = dim.index;
+    const std::int64_t factor = take_term(rest, axis);
+    if (factor == 0) continue;
+    if (factor != 1 || !rest.terms.empty() || !rest.sizes.empty()) return false;
+    if (extent.divisor != 1 || dim.extent != extent) return false;
+    // position + constant < extent + constant; the dim's own end is the nearer one ahead.
+    if (rest.constant < 0) dim.extent = extent.plus(rest.constant);
+    return true;
+  }
+  return false;
+}
+
 /// Split, Merge, Slice, Rename; false where the result is no affine view.
 bool forward_one(const Graph& graph, const Op& op, View& view) {
   if (const auto* split = std::get_if<Split>(&op)) {
     const Extent& extent = graph.axis(split->axis).extent;
     const std::int64_t width = graph.axis(split->inner).extent.offset;
     const bool padded = !extent.is_constant() || extent.offset % width != 0;
-    if (padded && (view.fill != 0 || !bounds_guard(graph, view, split->axis))) return false;
+    if (padded && (view.fill != 0 || !guard_padding(graph, view, split->axis))) return false;
     split_axis(view, split->axis, split->outer, split->inner, width);
     return true;
   }
