@@ -125,7 +125,9 @@ Access Builder::shape_of(const View& view, bool written) {
   const std::vector<Dim> dims = std::move(buffer.dims);
   buffer.dims.clear();
   for (const View::Dim& dim : view.dims)
-    buffer.dims.push_back({dims[dim.last].axis, dim.extent, dims[dim.last].stride});
+    buffer.dims.push_back(dim.first < 0
+                              ? Dim{"limit", dim.extent, Stride{}}
+                              : Dim{dims[dim.last].axis, dim.extent, dims[dim.last].stride});
   return {program().add_buffer(std::move(buffer)), {}, {}};
 }
 

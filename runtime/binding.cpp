@@ -66,7 +66,7 @@ std::vector<MergedDims> merged_dims(const Plan& plan) {
   auto look_at = [&](const View& view) {
     if (!is_callers(plan.objects[view.object])) return;
     for (const View::Dim& dim : view.dims)
-      for (int d = dim.first; d < dim.last; ++d) {
+      for (int d = std::max(dim.first, 0); d < dim.last; ++d) {
         const bool known = std::any_of(merged.begin(), merged.end(), [&](const MergedDims& m) {
           return m.object == view.object && m.outer == d;
         });

@@ -34,6 +34,37 @@ ContractAxes contract_axes(const Graph& graph, int node) {
   return axes;
 }
 
+std::map<std::string, double> storage_ranks(const Graph& graph) {
+  std::map<std::string, double> ranks;
+  for (Value value : graph.inputs()) {
+    const AxisNames& order = graph.input_of(value).order;
+    for (std::size_t i = 0; i < order.size(); ++i) ranks.emplace(order[i], static_cast<double>(i));
+  }
+  // A part is finer than what it was split from.
+  std::map<std::string, double> width;
+  for (const Node& node : graph.nodes()) {
+    const auto* split = std::get_if<Split>(&node.op);
+    if (split == nullptr || !ranks.count(split->axis)) continue;
+    const double part = width.emplace(split->axis, 1.0).first->second / 2;
+    if (ranks.emplace(split->outer, ranks.at(split->axis)).second) width[split->outer] = part;
+    if (ranks.emplace(split->inner, ranks.at(split->axis) + part).second)
+      width[split->inner] = part;
+  }
+  return ranks;
+}
+
+AxisNames storage_order(const Graph& graph, AxisNames axes) {
+  const auto ranks = storage_ranks(graph);
+  auto key = [&](const std::string& axis) {
+    auto found = ranks.find(axis);
+    return std::pair(graph.axis(axis).extent.is_constant(),
+                     found == ranks.end() ? 1e9 : found->second);
+  };
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return axes;
+}
+
 std::int64_t constant_elements(const Graph& graph, const AxisNames& axes) {
   std::int64_t count = 1;
   for (const auto& axis : axes) {

@@ -93,6 +93,16 @@ class Former {
     return false;
   }
 
+  bool is_state(const Chain& chain, int node) const {
+    return std::find(chain.nodes.begin(), chain.nodes.end(), node) != chain.nodes.end();
+  }
+
+  /// Whether the value is what a state is once the loop has ended.
+  bool is_last(const Chain& chain, Value value) const {
+    if (!is_state(chain, value.node)) return false;
+    return value.result == (std::holds_alternative<Scan>(graph_.node(value.node).op) ? 2 : 1);
+  }
+
   /// Everything that depends on the states, up to stored values, in order; stored values are among
   /// it.
   std::vector<int> descendants(const Chain& chain) const {
@@ -104,7 +114,8 @@ class Former {
         const Node& reader = graph_.node(user);
         const bool reads_memory =
             std::any_of(reader.operands.begin(), reader.operands.end(), [&](Value operand) {
-              return operand.node == node && placement_.is_stored(operand) && !states.count(node);
+              return operand.node == node && placement_.is_stored(operand) &&
+                     (!states.count(node) || is_last(chain, operand));
             });
         if (reads_memory || !found.insert(user).second) continue;
         visit(user);
@@ -135,12 +146,19 @@ class Former {
         for (Value operand : operands) keep_for_later(chain, operand, requests);
         continue;
       }
-      const bool waits = std::any_of(operands.begin(), operands.end(),
-                                     [&](Value operand) { return after.count(operand.node) != 0; });
+      const bool waits = std::any_of(operands.begin(), operands.end(), [&](Value operand) {
+        return after.count(operand.node) != 0 || is_last(chain, operand);
+      });
       if (contains(summed, chain.axis))
         after.insert(node);
       else if (waits) {
-        if (contains(axes, chain.axis)) return false;
+        if (contains(axes, chain.axis)) {
+          // Needs the end of the loop at every position: for a later kernel.
+          for (Value operand : operands)
+            if (members.count(operand.node) || is_state(chain, operand.node))
+              requests.insert(operand);
+          continue;
+        }
         after.insert(node);
       }
       if (!is_view(graph_.node(node).op))

@@ -12,14 +12,6 @@
 namespace krait {
 namespace {
 
-AxisNames storage_order(const Graph& graph, Value value) {
-  AxisNames order;
-  for (bool dynamic : {true, false})
-    for (const auto& axis : graph.type(value).axes)
-      if (graph.axis(axis).extent.is_constant() != dynamic) order.push_back(axis);
-  return order;
-}
-
 /// The graph in which each checkpoint is an input for all who read it, and an output.
 Graph cut_at(const Graph& graph, const std::vector<Checkpoint>& cuts) {
   Graph to;
@@ -34,14 +26,15 @@ Graph cut_at(const Graph& graph, const std::vector<Checkpoint>& cuts) {
       computed[cut.value] = rewriter.at(cut.value);
       Input input;
       input.name = cut.name;
-      input.order = storage_order(graph, cut.value);
+      input.order = storage_order(graph, graph.type(cut.value).axes);
       input.dtype = graph.type(cut.value).dtype;
       rewriter.set(cut.value, to.input(input));
     }
   }
   rewriter.copy_interface();
   for (const Checkpoint& cut : cuts)
-    to.add_output(cut.name, computed.at(cut.value), storage_order(graph, cut.value));
+    to.add_output(cut.name, computed.at(cut.value),
+                  storage_order(graph, graph.type(cut.value).axes));
   return to;
 }
 
@@ -113,7 +106,8 @@ std::vector<Checkpoint> checkpoints(const Graph& graph) {
 Graph with_checkpoints(const Graph& graph, const std::vector<Checkpoint>& kept) {
   Graph result = graph;
   for (const Checkpoint& checkpoint : kept)
-    result.add_output(checkpoint.name, checkpoint.value, storage_order(graph, checkpoint.value));
+    result.add_output(checkpoint.name, checkpoint.value,
+                      storage_order(graph, graph.type(checkpoint.value).axes));
   return result;
 }
 

@@ -28,6 +28,7 @@ std::set<std::string> Closure::axes(const Graph& graph) const {
       add({node, static_cast<int>(r)});
   }
   for (const auto& [value, views] : loads) add(value);
+  for (Value sink : sinks) add(sink);  // a literal is neither computed nor loaded
   return found;
 }
 

@@ -18,7 +18,7 @@ struct Closure {
 
   void join(const Closure& other);
   bool has(int node) const;
-  /// All axes of all nodes and loads.
+  /// All axes of all nodes, loads and sinks.
   std::set<std::string> axes(const Graph& graph) const;
 };
 

@@ -1,6 +1,7 @@
 #include "schedules/partition.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <numeric>
 
@@ -345,7 +346,11 @@ class Partitioner {
     std::string name = plan_.objects[object].name;
     if (plan_.objects[object].kind == MemoryObject::Kind::temporary && name.find('%') != name.npos)
       name = "part";
-    if (const auto dot = name.rfind('.'); dot != name.npos) name = name.substr(dot + 1);
+    if (const auto dot = name.rfind('.'); dot != name.npos) {
+      // "saved.3" is no name of the block's: what follows the dot alone would be a number.
+      const bool number = std::isdigit(static_cast<unsigned char>(name[dot + 1])) != 0;
+      name = number ? name.substr(0, dot) : name.substr(dot + 1);
+    }
     if (kernel.kind == PlannedKernel::Kind::finish) name = "finish_" + name;
     const int number = taken[name]++;
     kernel.name = number == 0 ? name : name + "_" + std::to_string(number + 1);

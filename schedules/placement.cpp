@@ -66,6 +66,7 @@ int Placement::add_temporary(const std::string& name, DType dtype, std::vector<A
 
 std::vector<Axis> Placement::storage_axes(const AxisNames& axes) const {
   std::vector<Axis> dims;
+  const AxisNames ordered = storage_order(graph_, axes);
   AxisNames inner;
   for (const auto& axis : axes) {
     auto split = analysis_.split_axes.find(axis);
@@ -73,7 +74,7 @@ std::vector<Axis> Placement::storage_axes(const AxisNames& axes) const {
       inner.push_back(split->second.inner);
   }
   auto add = [&](bool outer, bool dynamic) {
-    for (const auto& axis : axes) {
+    for (const auto& axis : ordered) {
       if (contains(inner, axis) || analysis_.is_dynamic(axis) != dynamic) continue;
       if (!dynamic && contains(analysis_.outer, axis) != outer) continue;
       auto split = analysis_.split_axes.find(axis);

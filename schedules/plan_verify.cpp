@@ -61,14 +61,15 @@ class PlanVerifier {
     const MemoryObject& object = plan_.objects[view.object];
     int next = 0;
     for (const View::Dim& dim : view.dims) {
+      if (dim.first < 0) continue;
       KRAIT_ASSERT(dim.first == next && dim.last >= dim.first &&
                        dim.last < static_cast<int>(object.dims.size()),
                    kernel_->name, ": a view of ", object.name, " has dims ", dim.first, " to ",
                    dim.last);
       next = dim.last + 1;
       if (dim.first == dim.last)
-        KRAIT_ASSERT(is_within(dim.extent, object.dims[dim.first].extent), kernel_->name, ": a view of ",
-                     object.name, " has extent ", dim.extent.text(), " for ",
+        KRAIT_ASSERT(is_within(dim.extent, object.dims[dim.first].extent), kernel_->name,
+                     ": a view of ", object.name, " has extent ", dim.extent.text(), " for ",
                      object.dims[dim.first].extent.text());
       for (const auto& [axis, factor] : dim.index.terms)
         KRAIT_ASSERT(factor != 0 && contains(graph().type(value).axes, axis), kernel_->name,

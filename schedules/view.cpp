@@ -66,6 +66,7 @@ bool merge_axes(View& view, const std::string& outer, const std::string& inner,
   if (outer_dim < 0 || inner_dim < 0) return false;
   View::Dim& high = view.dims[outer_dim];
   const View::Dim& low = view.dims[inner_dim];
+  if (high.first < 0 || low.first < 0) return false;
   if (inner_dim != outer_dim + 1 || low.first != high.last + 1) return false;
   if (low.extent != Extent::constant(width)) return false;
   high.last = low.last;
@@ -106,15 +107,13 @@ Offset offset_in(const Graph& graph, const Concat& concat, std::size_t operand) 
   return offset;
 }
 
-/// Whether the bounds of the view's dims reject every position outside the extent of `axis`, so
-/// that positions past its ends may be asked for.
-bool bounds_guard(const Graph& graph, const View& view, const std::string& axis) {
-  for (const auto& dim : view.dims) {
-    AxisIndex rest = dim.index;
-    if (take_term(rest, axis) == 0) continue;
-    return is_plain(dim.index, axis) && dim.extent == graph.axis(axis).extent;
-  }
-  return false;
+/// Sees to it that the bounds of the view's dims reject every position outside the extent of
+/// `axis`, so that positions past its ends may be asked for.
+void guard_bounds(const Graph& graph, View& view, const std::string& axis) {
+  const Extent& extent = graph.axis(axis).extent;
+  for (const auto& dim : view.dims)
+    if (is_plain(dim.index, axis) && dim.extent == extent) return;
+  view.dims.push_back({-1, -1, extent, {0, {{axis, 1}}, {}}});
 }
 
 /// Narrows the bounds of the view so that positions past the end of `axis` are out of them; false
@@ -140,7 +139,8 @@ bool forward_one(const Graph& graph, const Op& op, View& view) {
     const Extent& extent = graph.axis(split->axis).extent;
     const std::int64_t width = graph.axis(split->inner).extent.offset;
     const bool padded = !extent.is_constant() || extent.offset % width != 0;
-    if (padded && (view.fill != 0 || !guard_padding(graph, view, split->axis))) return false;
+    if (padded && view.fill != 0) return false;
+    if (padded && !guard_padding(graph, view, split->axis)) guard_bounds(graph, view, split->axis);
     split_axis(view, split->axis, split->outer, split->inner, width);
     return true;
   }
@@ -185,21 +185,22 @@ std::optional<std::vector<View>> forward_view(const Graph& graph, int node,
   if (const auto* concat = std::get_if<Concat>(&op)) {
     for (std::size_t i = 0; i < operands.size(); ++i)
       for (View view : operands[i]) {
-        if (!bounds_guard(graph, view, concat->axes[i]) || view.fill != 0) return std::nullopt;
+        if (view.fill != 0) return std::nullopt;
+        guard_bounds(graph, view, concat->axes[i]);
         shift_positions(view, concat->axes[i], concat->result, offset_in(graph, *concat, i), -1);
         result.push_back(std::move(view));
       }
     if (result.empty()) return std::nullopt;
   } else if (const auto* shift = std::get_if<Shift>(&op)) {
     for (View view : operands[0]) {
-      if (!bounds_guard(graph, view, shift->axis)) return std::nullopt;
+      guard_bounds(graph, view, shift->axis);
       shift_positions(view, shift->axis, shift->axis, {shift->steps, {}}, -1);
       view.fill = shift->fill;
       result.push_back(std::move(view));
     }
     if (shift->has_state)
       for (View view : operands[1]) {
-        if (!bounds_guard(graph, view, shift->state_axis)) return std::nullopt;
+        guard_bounds(graph, view, shift->state_axis);
         const std::int64_t width = graph.axis(shift->state_axis).extent.offset;
         shift_positions(view, shift->state_axis, shift->axis, {width - shift->steps, {}}, 1);
         result.push_back(std::move(view));

@@ -32,8 +32,11 @@ class Packer {
       if (For* loop = std::get_if<For>(&statement)) {
         loop->body = walk(std::move(loop->body));
         Body stay;
-        for (Statement& inner : loop->body)
-          (may_leave(inner, *loop) ? made : stay).push_back(std::move(inner));
+        // All are asked before any is moved: the answer reads the whole body.
+        std::vector<bool> leaves;
+        for (const Statement& inner : loop->body) leaves.push_back(may_leave(inner, *loop));
+        for (std::size_t i = 0; i < leaves.size(); ++i)
+          (leaves[i] ? made : stay).push_back(std::move(loop->body[i]));
         loop->body = std::move(stay);
       } else if (Mma* mma = std::get_if<Mma>(&statement)) {
         const MmaAxis axis = choose_axis(program_, *mma, target_, true);

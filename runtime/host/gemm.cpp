@@ -48,6 +48,7 @@ Side side_of(const Plan& plan, const View& view, Value value, const Sizes& sizes
   side.view = &view;
   for (const auto& axis : plan.graph.type(value).axes) side.strides[axis] = 0;
   for (const View::Dim& dim : view.dims) {
+    if (dim.first < 0) continue;  // moves nowhere
     const std::int64_t stride = strides[view.object][dim.last];
     side.offset += dim.index.constant * stride;
     for (const auto& [extent, factor] : dim.index.sizes)
