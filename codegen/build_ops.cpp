@@ -192,12 +192,14 @@ void build_view(Values& values, int number) {
   const Node& node = graph.node(number);
   const Place place = values.place_of_node(number);
   const Value value{number, 0};
+  auto moves_along = [&](const std::string& axis) {
+    const auto* shift = std::get_if<Shift>(&node.op);
+    return shift != nullptr ? shift->axis == axis : !contains(node.results[0].axes, axis);
+  };
   for (Value operand : node.operands)
     for (const auto& axis : graph.type(operand).axes)
-      KRAIT_ASSERT(
-          !builder.is_mapped(axis) ||
-              (contains(node.results[0].axes, axis) && !std::holds_alternative<Shift>(node.op)),
-          "kernel ", builder.kernel().name, ": view ", number, " rearranges the cut axis ", axis);
+      KRAIT_ASSERT(!builder.is_mapped(axis) || !moves_along(axis), "kernel ",
+                   builder.kernel().name, ": view ", number, " rearranges the cut axis ", axis);
   const int buffer = builder.tile(graph.label(value), node.results[0].dtype, node.results[0].axes);
   values.define(value, buffer, place);
   auto whole_view = [](const Graph& of, const AxisNames& axes) {

@@ -183,7 +183,8 @@ void build_cumsum(Values& values, int number, const Cumsum& op) {
     builder.add(place, std::move(scan));
     return;
   }
-  KRAIT_ASSERT(builder.loop_of(op.axis) >= 0, "a running sum along the grid axis ", op.axis);
+  KRAIT_ASSERT(builder.loop_of(op.axis) >= 0, "kernel ", builder.kernel().name,
+               ": the running sum ", number, " runs along the grid axis ", op.axis);
   const Carried state = carry(values, number, op.axis, 1);
   start(values, state, initial, op.wrap);
   // Backwards a reset cuts between this position and the one before it: it counts in the next turn.

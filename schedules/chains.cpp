@@ -69,9 +69,14 @@ class Former {
       if (analysis_.running[other]) latest = std::max(latest, chain_of_.at(other));
     if (latest >= 0) {
       const Chain& chain = chains_[latest];
-      if (chain.axis == axis && chain.reverse == analysis_.is_reverse(node) &&
-          !heavy_between(chain, within))
-        joined = latest;
+      const bool same_way = chain.axis == axis && chain.reverse == analysis_.is_reverse(node);
+      if (!heavy_between(chain, within, node)) {
+        if (same_way) joined = latest;
+      } else {
+        // What it runs over is made where others need it too.
+        const bool scan = std::holds_alternative<Scan>(graph_.node(node).op);
+        placement_.request(graph_.node(node).operands[scan ? 1 : 0]);
+      }
     }
     if (joined < 0) {
       joined = static_cast<int>(chains_.size());
@@ -81,16 +86,26 @@ class Former {
     chain_of_[node] = joined;
   }
 
-  bool heavy_between(const Chain& chain, const std::set<int>& within) const {
-    for (int node : within) {
-      if (!analysis_.matmul[node]) continue;
-      const bool below = std::any_of(chain.nodes.begin(), chain.nodes.end(),
-                                     [&](int state) { return depends(node, state, within); });
-      if (!below) continue;
-      for (int user : analysis_.users[node])
-        if (!within.count(user)) return true;
+  /// Whether something that a product of the chain's states goes into, on the way to `node`, is
+  /// read elsewhere too.
+  bool heavy_between(const Chain& chain, const std::set<int>& within, int node) const {
+    std::set<int> below;  // depends on the states
+    std::set<int> heavy;  // by way of a product
+    for (int inner : within) {
+      auto among = [&](const std::set<int>& set) {
+        const auto& operands = graph_.node(inner).operands;
+        return std::any_of(operands.begin(), operands.end(),
+                           [&](Value operand) { return set.count(operand.node) != 0; });
+      };
+      if (is_state(chain, inner) || among(below)) below.insert(inner);
+      if (!is_state(chain, inner) && below.count(inner) &&
+          (analysis_.matmul[inner] || among(heavy)))
+        heavy.insert(inner);
     }
-    return false;
+    return std::any_of(heavy.begin(), heavy.end(), [&](int inner) {
+      return std::any_of(analysis_.users[inner].begin(), analysis_.users[inner].end(),
+                         [&](int user) { return user != node && !within.count(user); });
+    });
   }
 
   bool is_state(const Chain& chain, int node) const {
@@ -141,8 +156,10 @@ class Former {
                graph_.axis(axis).extent != Extent::constant(1);
       });
       if (over_grid) {
-        // A plain sum over heads can wait for a later kernel; a product cannot.
-        if (analysis_.matmul[node] || !has_product(chain, node)) return false;
+        // A sum over heads that every head needs again waits for a later kernel, and what it sums
+        // is kept. One that stays a sum is better taken where the heads are a loop.
+        if (analysis_.matmul[node] || !has_product(chain, node) || !comes_back(chain, node))
+          return false;
         for (Value operand : operands) keep_for_later(chain, operand, requests);
         continue;
       }
@@ -166,6 +183,7 @@ class Former {
           if (!contains(axes, axis) && !contains(summed, axis)) return false;
       members.insert(node);
     }
+    if (requests.empty()) keep_shared_operands(chain, members, requests);
     if (!requests.empty()) return true;
     chain.members = members;
     chain.sinks.clear();
@@ -174,6 +192,23 @@ class Former {
         if (const Value value{node, static_cast<int>(r)}; placement_.is_stored(value))
           chain.sinks.push_back(value);
     return true;
+  }
+
+  /// Whether something that depends on the node varies along a summed grid axis again.
+  bool comes_back(const Chain& chain, int node) const {
+    AxisNames lost;
+    for (const auto& axis : analysis_.summed(node))
+      if (contains(chain.grid, axis)) lost.push_back(axis);
+    std::set<int> seen;
+    std::function<bool(int)> visit = [&](int from) {
+      return std::any_of(analysis_.users[from].begin(), analysis_.users[from].end(), [&](int user) {
+        if (analysis_.product[user] || !seen.insert(user).second) return false;
+        for (const auto& axis : lost)
+          if (contains(graph_.node(user).results[0].axes, axis)) return true;
+        return visit(user);
+      });
+    };
+    return visit(node);
   }
 
   /// The fewest values from which `value` can be made again by maps alone: the value itself, or the
@@ -209,16 +244,68 @@ class Former {
     });
   }
 
-  void store_states(const Chain& chain) {
+  /// Whether products inside kernels lie between memory and the node.
+  bool has_any_product(int node) const {
+    if (analysis_.matmul[node]) return true;
+    const std::set<int> within = cone(node);
+    return std::any_of(within.begin(), within.end(),
+                       [&](int inner) { return analysis_.matmul[inner]; });
+  }
+
+  /// What the members read beside the states, if products that others need too go into it, is made
+  /// once and kept.
+  void keep_shared_operands(const Chain& chain, const std::set<int>& members,
+                            std::set<Value>& requests) const {
+    std::set<int> inside = core_of(chain);
+    std::map<Value, std::set<int>> beside;  // operands that are no members, and their cones
+    for (int node : members) {
+      inside.insert(node);
+      for (Value operand : graph_.node(node).operands) {
+        if (members.count(operand.node) || is_state(chain, operand.node)) continue;
+        if (placement_.memory_view(operand)) continue;
+        std::set<int> within = cone(operand.node);
+        within.insert(operand.node);
+        inside.insert(within.begin(), within.end());
+        beside[operand] = std::move(within);
+      }
+    }
+    for (const auto& [operand, within] : beside)
+      for (int node : within) {
+        if (!analysis_.matmul[node]) continue;
+        const auto& users = analysis_.users[node];
+        if (std::any_of(users.begin(), users.end(), [&](int user) { return !inside.count(user); }))
+          requests.insert(operand);
+      }
+  }
+
+  /// The states and everything on the way to them.
+  std::set<int> core_of(const Chain& chain) const {
     std::set<int> core;
     for (int node : chain.nodes) {
       core.insert(node);
       for (int inner : cone(node)) core.insert(inner);
     }
+    return core;
+  }
+
+  void store_states(const Chain& chain) {
+    const std::set<int> core = core_of(chain);
+    // Nodes of the core that are made again elsewhere, as something outside reads them or what they
+    // go into.
+    std::set<int> again;
+    for (auto node = core.rbegin(); node != core.rend(); ++node)
+      for (int user : analysis_.users[*node])
+        if (!core.count(user) || (again.count(user) && !is_state(chain, user))) again.insert(*node);
     for (int node : chain.nodes)
-      for (int user : analysis_.users[node])
-        for (Value operand : graph_.node(user).operands)
-          if (operand.node == node && !core.count(user)) placement_.request(operand);
+      for (int user : analysis_.users[node]) {
+        if (core.count(user) && (is_state(chain, user) || !again.count(user))) continue;
+        for (Value operand : graph_.node(user).operands) {
+          if (operand.node == node) placement_.request(operand);
+          // What meets the states only after this chain has run is not made again for that.
+          else if (!core.count(user) && has_any_product(operand.node))
+            placement_.request(operand);
+        }
+      }
     // What lies inside the loop and is read outside of it is either cheap, and done again, or kept.
     for (int node : core) {
       if (!analysis_.matmul[node] || analysis_.running[node]) continue;

@@ -196,7 +196,11 @@ class Partitioner {
       const Group& reduction = groups_[r];
       if (reduction.sinks.size() != 1 || reduction.chain >= 0) continue;
       const Value sink = reduction.sinks[0];
-      if (analysis_.matmul[sink.node] || analysis_.summed(sink.node).empty()) continue;
+      const AxisNames summed = analysis_.summed(sink.node);
+      if (analysis_.matmul[sink.node] ||
+          std::none_of(summed.begin(), summed.end(),
+                       [&](const auto& axis) { return analysis_.is_dynamic(axis); }))
+        continue;
       for (std::size_t k = 0; k < groups_.size(); ++k) {
         if (k == r || !takes(groups_[k], sink)) continue;
         groups_[k].sinks.push_back(sink);
@@ -218,6 +222,7 @@ class Partitioner {
   /// Whether the kernel already computes or reads all that the sum needs, along axes that it can
   /// sum.
   bool takes(const Group& group, Value sink) const {
+    if (waits_for(group, sink.node)) return false;
     std::set<Value> own = owned_by(group);
     own.insert(sink);
     const Closure alone = closure_of({sink}, own);
@@ -240,6 +245,21 @@ class Partitioner {
         return false;
     }
     return true;
+  }
+
+  /// Whether something in the kernel depends on the node, by way of memory or not.
+  bool waits_for(const Group& group, int node) const {
+    std::set<int> readers{node};
+    for (std::size_t i = static_cast<std::size_t>(node) + 1; i < graph().nodes().size(); ++i) {
+      const int number = static_cast<int>(i);
+      const auto& operands = graph().node(number).operands;
+      if (std::none_of(operands.begin(), operands.end(),
+                       [&](Value operand) { return readers.count(operand.node) != 0; }))
+        continue;
+      if (group.closure.has(number)) return true;
+      readers.insert(number);
+    }
+    return false;
   }
 
   std::vector<AxisMapping> mapping_of(const Group& group) const {
