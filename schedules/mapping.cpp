@@ -91,7 +91,7 @@ void shrink_tiles(const Analysis& analysis, const Closure& closure,
     for (const Axis& axis : graph.axes()) {
       if (contains(analysis.outer, axis.name) != outer || !axis.extent.is_constant()) continue;
       if (is_mapped(axis.name) || summed.count(axis.name) || rearranged.count(axis.name) ||
-          !in_all_sinks(axis.name))
+          !in_all_sinks(axis.name) || works_across(closure, graph, axis.name))
         continue;
       if (largest() <= limit) return;
       grid.push_back({axis.name, Kind::grid, false, 1, ""});

@@ -339,46 +339,78 @@ std::optional<std::vector<Part>> added(Graph& to, const std::vector<Part>& a,
 
 }  // namespace
 
+namespace {
+
+/// Whether the expression is the sum of all its operands, each once.
+bool is_plain_sum(const Scalar& expression) {
+  std::set<int> seen;
+  for (const ScalarNode& node : expression.nodes()) {
+    if (node.op == ScalarOp::operand && !seen.insert(node.operand).second) return false;
+    if (node.op != ScalarOp::operand && node.op != ScalarOp::add) return false;
+  }
+  // A tree: as many additions as it takes to join the leaves.
+  return expression.nodes().size() == 2 * seen.size() - 1 && seen.size() >= 2;
+}
+
+/// One Concat of the parts, zeros between them.
+Value joined_parts(Graph& to, const std::vector<Part>& parts, const std::string& along,
+                   const Type& type) {
+  Concat concat{{}, along};
+  std::vector<Value> values;
+  std::int64_t at = 0;
+  auto zeros = [&](std::int64_t length) {
+    if (length == 0) return;
+    const std::string axis = to.fresh_axis_name(along + "_rest");
+    to.declare(Axis(axis, length));
+    AxisNames axes = without(type.axes, {along});
+    axes.push_back(axis);
+    concat.axes.push_back(axis);
+    values.push_back(to.constant(0, type.dtype, to.sorted(axes)));
+  };
+  for (const Part& part : parts) {
+    zeros(part.start - at);
+    concat.axes.push_back(part.axis);
+    values.push_back(*part.value);
+    at = part.start + part.length;
+  }
+  zeros(to.axis(along).extent.offset - at);
+  return {to.add(concat, values), 0};
+}
+
+}  // namespace
+
 Graph join_parts(const Graph& graph) {
   return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
     const Node& node = graph.node(number);
     const auto* map = std::get_if<Map>(&node.op);
-    if (map == nullptr || node.operands.size() != 2) return false;
-    const Scalar& e = map->expression;
-    if (e.root().op != ScalarOp::add || e.nodes().size() != 3) return false;
-    const std::vector<Value> operands = moved(rewriter, node.operands);
-    const auto* left = std::get_if<Concat>(&to.node(operands[0].node).op);
-    const auto* right = std::get_if<Concat>(&to.node(operands[1].node).op);
-    if (left == nullptr || right == nullptr || left->result != right->result) return false;
-    const std::string along = left->result;
-    if (to.type(operands[0]).axes != to.type(operands[1]).axes) return false;
-    auto a = parts_of(to, operands[0]);
-    auto b = parts_of(to, operands[1]);
-    if (!a || !b) return false;
-    auto sum = added(to, *a, *b);
-    if (!sum) return false;
-    const std::int64_t size = to.axis(along).extent.offset;
-    const Type type = to.type(operands[0]);
-    Concat concat{{}, along};
-    std::vector<Value> values;
-    std::int64_t at = 0;
-    auto zeros = [&](std::int64_t length) {
-      if (length == 0) return;
-      const std::string axis = to.fresh_axis_name(along + "_rest");
-      to.declare(Axis(axis, length));
-      AxisNames axes = without(type.axes, {along});
-      axes.push_back(axis);
-      concat.axes.push_back(axis);
-      values.push_back(to.constant(0, type.dtype, to.sorted(axes)));
-    };
-    for (const Part& part : *sum) {
-      zeros(part.start - at);
-      concat.axes.push_back(part.axis);
-      values.push_back(*part.value);
-      at = part.start + part.length;
+    if (map == nullptr || !is_plain_sum(map->expression)) return false;
+    std::vector<Value> rest;  // of the sum: what is no Concat, or overlaps in part
+    std::optional<std::vector<Part>> parts;
+    std::string along;
+    Type type;
+    int joined = 0;
+    for (Value operand : moved(rewriter, node.operands)) {
+      auto own = parts_of(to, operand);
+      const auto* concat = std::get_if<Concat>(&to.node(operand.node).op);
+      const bool fits =
+          own && (!parts || (concat->result == along && to.type(operand).axes == type.axes));
+      std::optional<std::vector<Part>> sum;
+      if (fits) sum = parts ? added(to, *parts, *own) : added(to, *own, {});
+      if (!sum) {
+        rest.push_back(operand);
+        continue;
+      }
+      if (!parts) {
+        along = std::get<Concat>(to.node(operand.node).op).result;
+        type = to.type(operand);
+      }
+      parts = std::move(sum);
+      ++joined;
     }
-    zeros(size - at);
-    rewriter.set({number, 0}, {to.add(concat, values), 0});
+    if (joined < 2) return false;
+    Value total = joined_parts(to, *parts, along, type);
+    for (Value value : rest) total = to.map(ScalarOp::add, total, value);
+    rewriter.set({number, 0}, total);
     return true;
   });
 }
