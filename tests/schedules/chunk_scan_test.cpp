@@ -220,6 +220,29 @@ TEST_CASE("chunk: what is linear in the state goes along with it") {
               {{"p", "n"}, {}, {}, true});
 }
 
+TEST_CASE("chunk: terms of the input that lack axes of the state") {
+  check_chunk(built([](Scope& s) {
+                const auto [x, B, C, decay] = parts(s);
+                const Expr plain = s.input("plain", {b, t, h}), w = s.input("w", {b, t, p});
+                const ScanResult state = scan(t, decay, x * B + plain);
+                s.output("y", sum(state * C, n), {"b", "t", "h", "p"});
+                s.output("z", sum(state, n), {"b", "t", "h", "p"});
+                s.output("both", contract({state, w}, {p, n}), {"b", "t", "h"});
+                s.output("last", state.last, {"b", "h", "p", "n"});
+              }),
+              {{"p", "n"}});
+}
+
+TEST_CASE("chunk: state axes that are merged before the state is read") {
+  const Axis e("e", 15);
+  check_chunk(built([&](Scope& s) {
+                const auto [x, B, C, decay] = parts(s);
+                const Expr state = merge(scan(t, decay, x * B), h, p, e);
+                s.output("y", sum(state * C, n) * s.input("gate", {b, t, e}), {"b", "t", "e"});
+              }),
+              {{"p", "n"}});
+}
+
 TEST_CASE("chunk: a vector state and a scalar state need no reader") {
   check_chunk(
       built([](Scope& s) {
