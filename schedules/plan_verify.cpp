@@ -67,8 +67,8 @@ class PlanVerifier {
                    dim.last);
       next = dim.last + 1;
       if (dim.first == dim.last)
-        KRAIT_ASSERT(is_within(dim.extent, object.dims[dim.first].extent), kernel_->name, ": a view of ",
-                     object.name, " has extent ", dim.extent.text(), " for ",
+        KRAIT_ASSERT(is_within(dim.extent, object.dims[dim.first].extent), kernel_->name,
+                     ": a view of ", object.name, " has extent ", dim.extent.text(), " for ",
                      object.dims[dim.first].extent.text());
       for (const auto& [axis, factor] : dim.index.terms)
         KRAIT_ASSERT(factor != 0 && contains(graph().type(value).axes, axis), kernel_->name,
@@ -77,6 +77,18 @@ class PlanVerifier {
     }
     KRAIT_ASSERT(next == static_cast<int>(object.dims.size()), kernel_->name, ": a view of ",
                  object.name, " leaves dims out");
+  }
+
+  /// What runs along the axis of a loop runs the loop's way.
+  void check_direction(int node) const {
+    const Op& op = graph().node(node).op;
+    const auto* scan = std::get_if<Scan>(&op);
+    const auto* sum = std::get_if<Cumsum>(&op);
+    if (scan == nullptr && sum == nullptr) return;
+    for (const AxisMapping& axis : kernel_->mapping)
+      if (axis.kind == AxisMapping::Kind::serial && axis.axis == (scan ? scan->axis : sum->axis))
+        KRAIT_ASSERT(axis.reverse == (scan ? scan->reverse : sum->reverse), kernel_->name,
+                     " runs against node ", node, " along ", axis.axis);
   }
 
   void check_kernel() {
@@ -94,6 +106,7 @@ class PlanVerifier {
             is_constant(operand) || kernel_->loads.count(operand) || computed.count(operand.node),
             kernel_->name, ": node ", node, " reads ", graph().label(operand),
             " before it is there");
+      check_direction(node);
       computed.insert(node);
     }
     for (const auto& [value, views] : kernel_->loads) {
