@@ -190,7 +190,7 @@ TEST_CASE("a pass that breaks a program is caught by its verifier", "[codegen][p
   Copy shifted = copy_of(build, y, x);
   shifted.source.index[0] = shifted.source.index[0] + Index::of(4);
   build.program.body = {shifted};
-  std::vector<Pass> passes = host_passes();
+  std::vector<TilePass> passes = host_passes();
   std::vector<std::string> seen;
   TileProgram sound = build.program;
   run_passes(sound, wide, passes,
