@@ -5,6 +5,7 @@
 
 #include "dsl/differentiate.h"
 #include "dsl/error.h"
+#include "runtime/host_runner.h"
 #include "schedules/chunk.h"
 
 namespace krait {
@@ -65,7 +66,7 @@ class EvaluateRunner : public Runner {
 }  // namespace
 
 const std::vector<std::string>& runner_devices() {
-  static const std::vector<std::string> devices{"evaluate"};
+  static const std::vector<std::string> devices{"evaluate", "host"};
   return devices;
 }
 
@@ -80,6 +81,7 @@ void require_device(const std::string& device, const std::string& field) {
 
 std::unique_ptr<Runner> make_runner(const std::string& device, const RunRequest& request) {
   require_device(device, "device");
+  if (device == "host") return make_host_runner(request);
   return std::make_unique<EvaluateRunner>(request);
 }
 

@@ -34,7 +34,7 @@ class Runner {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-/// Devices that make_runner knows: "evaluate".
+/// Devices that make_runner knows: "evaluate", "host".
 const std::vector<std::string>& runner_devices();
 
 /// Throws UsageError for a device that is not known.
