@@ -127,7 +127,10 @@ TEST_CASE("a buffer that carries around a loop keeps its place", "[codegen][pass
   };
   Copy store = copy_of(build, in, out);
   store.destination = build.at(y, {loop.var, store.domain[0]});
-  loop.body = {load, sum_of(out, state, in), store, sum_of(state, out, in)};
+  // The state is last used in the middle of a round: what follows must not take its place.
+  const int late = build.chip("late", DType::f32, {16});
+  store.source.buffer = late;
+  loop.body = {load, sum_of(out, state, in), sum_of(state, out, in), sum_of(late, out, out), store};
   p.body = {zero, loop};
   TileProgram program = p;
   run_passes(program, wide, host_passes());
@@ -168,6 +171,49 @@ TEST_CASE("pack transposes once, outside the loop, for all who read it", "[codeg
   const auto& found = std::get<For>(program.body[program.body.size() - 2]);
   CHECK(found.body.size() == 2);
   compare(build, random_world(build), 1e-5);
+}
+
+TEST_CASE("a packed copy is made anew where its source has changed", "[codegen][passes]") {
+  for (bool in_loop : {false, true}) {
+    Build build("changed");
+    auto& p = build.program;
+    const int x = build.global("x", DType::f32, {3, 20, 32}, false),
+              y = build.global("y", DType::f32, {32, 20}, true);
+    const int a = build.chip("a", DType::f32, {32, 32}), b = build.chip("b", DType::f32, {20, 32}),
+              c = build.chip("c", DType::f32, {32, 20});
+    Fill fill;
+    fill.domain = {build.var("i", 32), build.var("j", 32)};
+    fill.destination = build.at(a, fill.domain), fill.value = 0.5;
+    Fill zero;
+    zero.domain = {build.var("i", 32), build.var("j", 20)};
+    zero.destination = build.at(c, zero.domain);
+    p.body = {fill, zero};
+    For loop;
+    loop.var = build.var("l", 3, VarKind::loop);
+    auto round = [&](std::vector<Statement>& body, const Index& number) {
+      Copy load;
+      const int i = build.var("i", 20), j = build.var("j", 32);
+      load.domain = {i, j};
+      load.source = build.indexed(x, {number, Index::variable(i), Index::variable(j)});
+      load.destination = build.at(b, {i, j});
+      body.push_back(load);
+      Mma mma;
+      const int r = build.var("r", 32), q = build.var("c", 20), k = build.var("k", 32);
+      mma.rows = {r}, mma.columns = {q}, mma.sum = {k};
+      mma.left = build.at(a, {r, k}), mma.right = build.at(b, {q, k});
+      mma.destination = build.at(c, {r, q}), mma.accumulate = true;
+      body.push_back(mma);
+    };
+    if (in_loop) {
+      round(loop.body, Index::variable(loop.var));
+      p.body.push_back(loop);
+    } else {
+      round(p.body, Index::of(1));
+      round(p.body, Index::of(2));
+    }
+    p.body.push_back(copy_of(build, y, c));
+    compare(build, random_world(build), 1e-5);
+  }
 }
 
 TEST_CASE("blocks fit the registers and waste little", "[codegen][passes]") {
