@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "runtime/cli/commands.h"
+#include "runtime/environment.h"
+#include "runtime/host/target.h"
 #include "runtime/library.h"
 #include "runtime/runner.h"
 
@@ -26,20 +28,28 @@ std::vector<LibraryStatus> libraries() {
 
 int run_info(bool json) {
   const unsigned threads = std::thread::hardware_concurrency();
+  const Environment environment = read_environment();
+  const HostTarget host = host_target(environment.host_cpu);
+  const std::string cache =
+      environment.cache_directory ? environment.cache_directory->string() : "";
   if (json) {
     nlohmann::json found = nlohmann::json::array();
     for (const LibraryStatus& library : libraries()) {
       found.push_back(
           {{"name", library.name}, {"path", library.path}, {"problem", library.problem}});
     }
-    const nlohmann::json all{
-        {"devices", runner_devices()}, {"threads", threads}, {"libraries", std::move(found)}};
+    const nlohmann::json all{{"devices", runner_devices()}, {"threads", threads},
+                             {"host_cpu", host.cpu},        {"host_vector_bits", host.vector_bits},
+                             {"kernel_cache", cache},       {"libraries", std::move(found)}};
     std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     return kOk;
   }
   std::cout << "devices:";
   for (const std::string& device : runner_devices()) std::cout << ' ' << device;
-  std::cout << "\nthreads: " << threads << "\nlibraries:\n";
+  std::cout << "\nthreads: " << threads << "\nhost: " << host.cpu << ", vectors of "
+            << host.vector_bits << " bits"
+            << "\nkernel cache: " << (cache.empty() ? "none (memory only)" : cache)
+            << "\nlibraries:\n";
   for (const LibraryStatus& library : libraries()) {
     std::cout << "  " << library.name << ": "
               << (library.path.empty() ? "none (" + library.problem + ")" : library.path) << '\n';
@@ -51,7 +61,8 @@ int run_info(bool json) {
 
 void add_info(CLI::App& program, Command& command) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* const info = program.add_subcommand("info", "Devices and libraries of this machine");
+  CLI::App* const info =
+      program.add_subcommand("info", "Devices, libraries and paths of this machine");
   info->add_flag("--json", *json, "One JSON object");
   info->callback([json, &command] { command.run = [json] { return run_info(*json); }; });
 }

@@ -28,7 +28,7 @@ void expect(const std::vector<std::string>& arguments, int status, const std::st
 }
 
 TEST_CASE("wrong flags are refused with status 2 and the flag's name") {
-  expect({}, 2, "no command is given; allowed: check, info, print");
+  expect({}, 2, "no command is given; allowed: cache, check, info, print");
   expect({"chek"}, 2, "chek");
   expect({"--version-of-nothing"}, 2, "--version-of-nothing");
   expect({"check"}, 2, "FIXTURE");
@@ -172,6 +172,16 @@ TEST_CASE("info names every library, found or not") {
   CHECK(text.out.find("NVRTC: none (KRAIT_LIBNVRTC: /no/such/library.so") != std::string::npos);
   const nlohmann::json report = nlohmann::json::parse(run_program({"info", "--json"}).out);
   CHECK(report.at("libraries").size() == 4);
+  CHECK(report.at("host_vector_bits").get<int>() >= 128);
+  const std::vector<std::string> environment = {"KRAIT_CACHE_DIR=/some/where"};
+  CHECK(run_program({"info"}, environment).out.find("kernel cache: /some/where\n") !=
+        std::string::npos);
+  CHECK(
+      nlohmann::json::parse(run_program({"info", "--json"}, environment).out).at("kernel_cache") ==
+      "/some/where");
+  const ProgramResult cpu = run_program({"info"}, {"KRAIT_HOST_CPU=abacus"});
+  CHECK(cpu.status == 2);
+  CHECK(cpu.err.find("KRAIT_HOST_CPU is abacus; allowed: ") != std::string::npos);
 }
 
 }  // namespace

@@ -92,6 +92,8 @@ TEST_CASE("krait cache show") {
   CHECK(broken.status == 1);
   CHECK(broken.out.empty());
   CHECK(has(broken.err, "does not verify"));
+  f.cache.evict("ac" + std::string(62, '0'));
+  CHECK(f.run({"show", ""}).status == 2);  // though only one begins so
 }
 
 TEST_CASE("krait cache verify, prune and clear") {
