@@ -102,8 +102,22 @@ std::vector<Array> run(const Scan& op, Call& call) {
 
 std::vector<Array> run(const PairSum& op, Call& call) {
   // In float64 the low part is what a float32 sum would lose and float64 does not.
-  Array low = filled(call.space, call.axes(), 0);
-  return {run(Cumsum{op.axis}, call)[0], low};
+  const Array& a = call.operands[0];
+  Array high = filled(call.space, call.axes(), 0), low = filled(call.space, call.axes(), 0);
+  const AxisNames rest = without(a.axes, {op.axis});
+  const std::int64_t size = call.space.size(op.axis);
+  const std::int64_t to_step = high.stride(op.axis), from_step = a.stride(op.axis);
+  for_each_row<2>(call.space.shape(rest), {high.strides(rest), a.strides(rest)},
+                  [&](const auto& at, std::int64_t length, const auto& steps) {
+                    for (std::int64_t i = 0; i < length; ++i) {
+                      double* to = high.begin() + at[0] + i * steps[0];
+                      const double* from = a.begin() + at[1] + i * steps[1];
+                      double sum = 0;
+                      for (std::int64_t q = 0; q < size; ++q)
+                        to[q * to_step] = sum += from[q * from_step];
+                    }
+                  });
+  return {high, low};
 }
 
 Array run(const Gap& op, Call& call) {

@@ -31,6 +31,9 @@ class Former {
         if (axes.count(axis) && axis != chain.axis) chain.grid.push_back(axis);
       chain.grid = graph_.sorted(chain.grid);
       std::set<Value> requests;
+      for (int node : chain.nodes) request_others(chain, node, requests);
+      for (Value value : requests) placement_.request(value);
+      requests.clear();
       bool absorbed = absorb(chain, requests);
       while (absorbed && !requests.empty()) {
         for (Value value : requests) placement_.request(value);
@@ -38,6 +41,7 @@ class Former {
         absorbed = absorb(chain, requests);
       }
       if (!absorbed) store_states(chain);
+      absorbed_.insert(chain.members.begin(), chain.members.end());
     }
     return std::move(chains_);
   }
@@ -118,8 +122,21 @@ class Former {
     return value.result == (std::holds_alternative<Scan>(graph_.node(value.node).op) ? 2 : 1);
   }
 
+  /// States on the way to `node` that another loop gives, one that runs along another axis or the
+  /// other way: they must stand in memory.
+  void request_others(const Chain& chain, int node, std::set<Value>& requests) const {
+    std::set<int> within = cone(node);
+    within.insert(node);
+    for (int inner : within)
+      for (Value operand : graph_.node(inner).operands) {
+        if (!analysis_.running[operand.node] || placement_.memory_view(operand)) continue;
+        const Chain& other = chains_[chain_of_.at(operand.node)];
+        if (other.axis != chain.axis || other.reverse != chain.reverse) requests.insert(operand);
+      }
+  }
+
   /// Everything that depends on the states, up to stored values, in order; stored values are among
-  /// it.
+  /// it. What an earlier chain computes in its loop reads the states from memory.
   std::vector<int> descendants(const Chain& chain) const {
     std::set<int> found;
     const std::set<int> states(chain.nodes.begin(), chain.nodes.end());
@@ -132,7 +149,7 @@ class Former {
               return operand.node == node && placement_.is_stored(operand) &&
                      (!states.count(node) || is_last(chain, operand));
             });
-        if (reads_memory || !found.insert(user).second) continue;
+        if (reads_memory || absorbed_.count(user) || !found.insert(user).second) continue;
         visit(user);
       }
     };
@@ -148,6 +165,7 @@ class Former {
     std::set<int> members;
     for (int node : descendants(chain)) {
       if (analysis_.running[node]) return false;
+      request_others(chain, node, requests);
       const std::vector<Value>& operands = graph_.node(node).operands;
       const AxisNames& axes = graph_.node(node).results[0].axes;
       const AxisNames summed = analysis_.summed(node);
@@ -322,6 +340,7 @@ class Former {
   Placement& placement_;
   std::vector<Chain> chains_;
   std::map<int, int> chain_of_;
+  std::set<int> absorbed_;  // members of the chains decided so far
 };
 
 }  // namespace

@@ -166,11 +166,13 @@ Value Rewrite::value_of(const Product& product) {
     }
     factors.push_back(viewed(between));
     factors.insert(factors.end(), product.factors.begin(), product.factors.end());
-    AxisNames sum = product.sum;
-    sum.insert(sum.end(), input.sum.begin(), input.sum.end());
-    sum.push_back(k_);
-    const Value inner = join_best(to_, factors, wide, sum, {k_});
-    terms.push_back(multiply(to_, product.scale * input.scale, {inner}));
+    // A term of the input may lack an axis of the state that the reader sums.
+    Product read{.scale = product.scale * input.scale, .factors = std::move(factors)};
+    sum_over(to_, read, product.sum, {});
+    read.sum.insert(read.sum.end(), input.sum.begin(), input.sum.end());
+    read.sum.push_back(k_);
+    terms.push_back(
+        multiply(to_, read.scale, {join_best(to_, read.factors, wide, read.sum, {k_})}));
   }
   return add_up(to_, terms);
 }

@@ -86,7 +86,8 @@ class Rewrite {
   bool is_narrow(Value factor, const ChunkedScan& scan) const;
   void gather_factors(Product& product, const ChunkedScan& scan);
   void settle(Products& products, const ChunkedScan& scan, const std::function<Value()>& atom);
-  void mask(Product& product);
+  /// Makes the product zero past the end.
+  void mask(Product& product, const ChunkedScan& scan);
 
   // chunk_cumsum.cpp
   void chunk_cumsum(int id);

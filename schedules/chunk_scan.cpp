@@ -38,7 +38,7 @@ void Rewrite::chunk_scan(int id) {
       throw NotChunkable{"the log decay " + from_.label(log_decay) + " of scan " + scan.label +
                          " varies along every axis of its state, which is an outer product"};
   }
-  for (Product& product : scan.input) mask(product);
+  for (Product& product : scan.input) mask(product, scan);
 
   const Value decay = masked(chunked(log_decay));
   const auto gap = [&](Gap::Kind kind, const std::string& other = "") {
@@ -84,7 +84,7 @@ void Rewrite::chunk_scan(int id) {
     sum.push_back(q_);
     left.push_back(multiply(to_, product.scale, {join_best(to_, factors, wide, sum, {q_})}));
   }
-  const Value own = add_up(to_, left);
+  const Value own = spread(to_, add_up(to_, left), without(scan.axes, scan.decay));
 
   std::vector<Value> operands{gap(Gap::Kind::total), own};
   operands.insert(operands.end(), carried.begin(), carried.end());
@@ -231,18 +231,19 @@ void Rewrite::gather_factors(Product& product, const ChunkedScan& scan) {
   }
 }
 
-void Rewrite::mask(Product& product) {
+void Rewrite::mask(Product& product, const ChunkedScan& scan) {
   std::vector<Value>& factors = product.factors;
   if (std::any_of(factors.begin(), factors.end(), [&](Value f) { return zero_past_end(f); }))
     return;
   // One zero is enough: in the narrowest factor along q, or in a factor made for it.
-  std::vector<Value>::iterator least = factors.end();
-  for (auto factor = factors.begin(); factor != factors.end(); ++factor) {
-    const AxisNames& axes = to_.type(*factor).axes;
-    if (contains(axes, q_) &&
-        (least == factors.end() || axes.size() < to_.type(*least).axes.size()))
+  const auto width = [&](Value factor) {
+    return std::pair(!is_narrow(factor, scan), to_.type(factor).axes.size());
+  };
+  auto least = factors.end();
+  for (auto factor = factors.begin(); factor != factors.end(); ++factor)
+    if (contains(to_.type(*factor).axes, q_) &&
+        (least == factors.end() || width(*factor) < width(*least)))
       least = factor;
-  }
   if (least != factors.end()) {
     *least = masked(*least);
   } else {

@@ -109,7 +109,8 @@ Value Rewrite::chunked(Value old) {
   if (auto found = chunked_.find(old); found != chunked_.end()) return found->second;
   const Node& node = from_.node(old.node);
   if (auto found = linear_.find(old); found != linear_.end()) {
-    keep(chunked_, old, value_of(found->second));
+    // A Map may vary along more axes than it reads.
+    keep(chunked_, old, spread(to_, value_of(found->second), over_axes(from_.type(old).axes)));
     return chunked_[old];
   }
   if (is_stored(node) && homes_[old.node] == Home::whole) {
@@ -117,7 +118,6 @@ Value Rewrite::chunked(Value old) {
     return chunked_[old];
   }
   if (const auto* map = std::get_if<Map>(&node.op)) {
-    // A Map may vary along more axes than it reads.
     const Value made = part(node, map->expression.root_index());
     keep(chunked_, old, spread(to_, made, over_axes(from_.type(old).axes)));
     return chunked_[old];

@@ -80,6 +80,18 @@ class PlanVerifier {
                  object.name, " leaves dims out");
   }
 
+  /// What runs along the axis of a loop runs the loop's way.
+  void check_direction(int node) const {
+    const Op& op = graph().node(node).op;
+    const auto* scan = std::get_if<Scan>(&op);
+    const auto* sum = std::get_if<Cumsum>(&op);
+    if (scan == nullptr && sum == nullptr) return;
+    for (const AxisMapping& axis : kernel_->mapping)
+      if (axis.kind == AxisMapping::Kind::serial && axis.axis == (scan ? scan->axis : sum->axis))
+        KRAIT_ASSERT(axis.reverse == (scan ? scan->reverse : sum->reverse), kernel_->name,
+                     " runs against node ", node, " along ", axis.axis);
+  }
+
   void check_kernel() {
     std::set<std::string> mapped;
     for (const AxisMapping& axis : kernel_->mapping) {
@@ -95,6 +107,7 @@ class PlanVerifier {
             is_constant(operand) || kernel_->loads.count(operand) || computed.count(operand.node),
             kernel_->name, ": node ", node, " reads ", graph().label(operand),
             " before it is there");
+      check_direction(node);
       computed.insert(node);
     }
     for (const auto& [value, views] : kernel_->loads) {

@@ -181,11 +181,12 @@ Val Builder::intrinsic_to(const std::string& name, const std::string& type, cons
 }
 
 Val Builder::call(const std::string& type, const std::string& name,
-                  const std::vector<Val>& arguments, const std::string& declaration) {
+                  const std::vector<Val>& arguments, const std::string& declaration,
+                  const std::string& suffix) {
   if (!declaration.empty()) declare(declaration);
   std::string list;
   for (const Val& argument : arguments) list += (list.empty() ? "" : ", ") + argument.text();
-  return emit(type, "call " + type + " @" + name + '(' + list + ')');
+  return emit(type, "call " + type + " @" + name + '(' + list + ')' + suffix);
 }
 
 void Builder::call_void(const std::string& name, const std::vector<Val>& arguments,

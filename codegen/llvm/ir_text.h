@@ -69,7 +69,7 @@ class Builder {
   Val intrinsic_to(const std::string& name, const std::string& type, const Val& argument);
   /// Calls a function of any name whose declaration is given.
   Val call(const std::string& type, const std::string& name, const std::vector<Val>& arguments,
-           const std::string& declaration);
+           const std::string& declaration, const std::string& suffix = "");
   void call_void(const std::string& name, const std::vector<Val>& arguments,
                  const std::string& declaration, const std::string& suffix = "");
   /// base + elements of `type`.

@@ -160,11 +160,11 @@ Val KernelEmitter::load_memory(const Operand& operand, const Lanes& lanes,
   auto masked = [&](const std::string& kind, const Val& where, const Val& lanes_on) {
     const std::string name =
         "llvm.masked." + kind + '.' + ir::mangled(vector) + '.' + ir::mangled(where.type);
-    Val loaded = b_.call(vector, name,
-                         {where, ir::i32(operand.alignment), lanes_on, {vector, "zeroinitializer"}},
-                         "declare " + vector + " @" + name + '(' + where.type + ", i32 immarg, " +
-                             masks + ", " + vector + ')');
-    return loaded;
+    return b_.call(vector, name,
+                   {where, ir::i32(operand.alignment), lanes_on, {vector, "zeroinitializer"}},
+                   "declare " + vector + " @" + name + '(' + where.type + ", i32 immarg, " + masks +
+                       ", " + vector + ')',
+                   operand.alias);
   };
   if (lanes.count == 1) {
     if (!mask)

@@ -6,7 +6,7 @@
 // neither changes what it reads nor moves the window that it takes.
 // Why here: before scratch is placed, since it adds buffers; on the host only, since a GPU chooses
 // layouts by lanes.
-// Limits: two products that read one transposed operand make two copies.
+// Limits: products share a copy only while nothing in between may change what it was made of.
 #include <algorithm>
 #include <set>
 
@@ -26,11 +26,22 @@ class Packer {
   void run() { program_.body = walk(std::move(program_.body)); }
 
  private:
+  /// A copy that still holds what its source holds.
+  struct Made {
+    std::string what;  // of which access, in which order
+    int memory = -1;   // that it was made of
+    int buffer = -1;
+  };
+
   Body walk(Body body) {
     Body made;
     for (Statement& statement : body) {
       if (For* loop = std::get_if<For>(&statement)) {
+        // In the loop holds what no round of it changes; after it, the same.
+        visit_statements(loop->body, [&](const Statement& inner) { forget_written(inner); });
+        const std::vector<Made> before = known_;
         loop->body = walk(std::move(loop->body));
+        known_ = before;
         Body stay;
         // All are asked before any is moved: the answer reads the whole body.
         std::vector<bool> leaves;
@@ -41,11 +52,36 @@ class Packer {
       } else if (Mma* mma = std::get_if<Mma>(&statement)) {
         const MmaAxis axis = choose_axis(program_, *mma, target_, true);
         if (axis.var >= 0 && !axis.packed)
-          made.push_back(pack(*mma, axis.in_rows ? mma->left : mma->right, axis.var));
+          pack(*mma, axis.in_rows ? mma->left : mma->right, axis.var, made);
       }
+      forget_written(statement);
       made.push_back(std::move(statement));
     }
     return made;
+  }
+
+  void forget_written(const Statement& statement) {
+    for_each_access(statement, [&](const Access& access, Use use) {
+      if (use == Use::read) return;
+      const int memory = memory_of(program_, access.buffer);
+      std::erase_if(known_, [&](const Made& made) { return made.memory == memory; });
+    });
+  }
+
+  /// The same for every access that walks the same elements in the same order of own variables.
+  std::string describe(const Access& access, const std::vector<int>& own) const {
+    std::string text = std::to_string(access.buffer);
+    for (int var : own) text += ' ' + program_.vars[var].extent.text();
+    for (const Index& index : access.index) {
+      text += ';' + std::to_string(index.constant);
+      for (const auto& [var, factor] : index.terms) {
+        const auto at = std::find(own.begin(), own.end(), var);
+        text += at == own.end() ? " v" + std::to_string(var)
+                                : " own" + std::to_string(at - own.begin());
+        text += '*' + std::to_string(factor);
+      }
+    }
+    return text;
   }
 
   /// Whether a statement is a packing copy that gives the same in every round of `loop`.
@@ -64,8 +100,8 @@ class Packer {
     return same;
   }
 
-  /// The copy; `operand` then reads it.
-  Statement pack(const Mma& mma, Access& operand, int var) {
+  /// Lets `operand` read a packed copy, which goes to the end of `body` where none holds.
+  void pack(const Mma& mma, Access& operand, int var, Body& body) {
     const Buffer source = program_.buffers[operand.buffer];
     std::vector<int> own;
     for (const auto* list : {&mma.batch, &mma.rows, &mma.columns, &mma.sum})
@@ -75,10 +111,18 @@ class Packer {
         if (used && v != var) own.push_back(v);
       }
     own.push_back(var);
+    Access packed;
+    for (int v : own) packed.index.push_back(Index::variable(v));
+    const std::string what = describe(operand, own);
+    for (const Made& made : known_) {
+      if (made.what != what) continue;
+      packed.buffer = made.buffer;
+      operand = packed;
+      return;
+    }
     std::vector<Axis> dims;
     Copy copy;
     copy.source = operand;
-    Access packed;
     std::vector<std::pair<int, int>> fresh;
     for (int v : own) {
       const Var& known = program_.vars[v];
@@ -87,7 +131,6 @@ class Packer {
       fresh.push_back({v, mine});
       copy.domain.push_back(mine);
       copy.destination.index.push_back(Index::variable(mine));
-      packed.index.push_back(Index::variable(v));
     }
     for (Index& index : copy.source.index) {
       Index renamed = Index::of(index.constant);
@@ -102,13 +145,15 @@ class Packer {
     buffer.space = source.space;
     packed.buffer = copy.destination.buffer = program_.add_buffer(buffer);
     packed_.insert(packed.buffer);
+    known_.push_back({what, memory_of(program_, operand.buffer), packed.buffer});
     operand = packed;
-    return copy;
+    body.push_back(copy);
   }
 
   TileProgram& program_;
   const VectorTarget& target_;
   std::set<int> packed_;  // buffers made here
+  std::vector<Made> known_;
 };
 
 }  // namespace

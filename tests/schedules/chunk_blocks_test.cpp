@@ -50,6 +50,17 @@ TEST_CASE("chunk: a backbone of two layers") {
   check_block(spec, {"p", "n"});
 }
 
+TEST_CASE("chunk: dtypes stay what they are") {
+  for (const std::string& name : block_names())
+    for (DType dtype : {DType::bf16, DType::f32}) {
+      CAPTURE(name);
+      const BlockSpec spec = with_documents(with_states(default_spec(name), true), true);
+      const Graph graph = build_graph(block_function(spec), dtype);
+      if (why_not_chunkable(graph)) continue;
+      require_chunked(graph, chunk(graph, 64), {"p", "n"});
+    }
+}
+
 TEST_CASE("chunk: a decay of both state axes is not chunkable") {
   SelectiveScanSpec spec;
   REQUIRE(why_not_chunkable(built(spec)).has_value());

@@ -91,6 +91,33 @@ TEST_CASE("chunk: documents of one position, at borders, several in a chunk") {
   }
 }
 
+TEST_CASE("chunk: documents and inputs that are not zero where what they are made of is") {
+  check_chunk(built([](Scope& s) {
+                const auto [x, B, C, decay] = parts(s);
+                const Expr starts = s.input("flag", {b, t}, DType::i32) == 0.0;
+                const ScanResult state = scan(t, decay, exp(x) * cos_turns(B), {.reset = starts});
+                s.output("y", sum(state.leaving * C, n), {"b", "t", "h", "p"});
+                s.output("last", state.last, {"b", "h", "p", "n"});
+              }),
+              {{"p", "n"}});
+}
+
+TEST_CASE("chunk: a factor that a select puts together stays one factor") {
+  const Graph graph = built([](Scope& s) {
+    const auto [x, B, C, decay] = parts(s);
+    const Expr even = s.input("even", {b, t, h}), odd = s.input("odd", {b, t, h});
+    const Expr pairs = select(s.index(n) == 0.0, even * 2.0 - odd, even + odd);
+    s.output("y", sum(scan(t, decay, x * pairs) * C, n), {"b", "t", "h", "p"});
+  });
+  check_chunk(graph, {{"p", "n"}});
+  const Graph chunked = chunk(graph, 4);
+  int products = 0;
+  for (const Node& node : chunked.nodes())
+    if (const auto* contract = std::get_if<Contract>(&node.op))
+      products += contains(contract->sum, "k");
+  REQUIRE(products == 1);
+}
+
 TEST_CASE("chunk: the state before a step") {
   check_chunk(built([](Scope& s) {
                 const auto [x, B, C, decay] = parts(s);
@@ -178,6 +205,8 @@ TEST_CASE("chunk: what is linear in the state goes along with it") {
                 const ScanResult state = scan(t, decay, x * B);
                 const Expr two = -(state.leaving / (1.0 + exp(decay))) + 0.5 * state.entering;
                 s.output("y", sum((two + other) * C, n), {"b", "t", "h", "p"});
+                // What lacks the summed axis counts once for each of its positions.
+                s.output("z", sum(two * C + other, n), {"b", "t", "h", "p"});
               }),
               {{"p", "n"}});
   const Axis e("e", 6), g("g", 2), j("j", 3), n2("n2", 2);
@@ -189,6 +218,29 @@ TEST_CASE("chunk: what is linear in the state goes along with it") {
                 s.output("y", merge(sum(state * q, n2), g, j, e), {"b", "t", "e", "p"});
               }),
               {{"p", "n"}, {}, {}, true});
+}
+
+TEST_CASE("chunk: terms of the input that lack axes of the state") {
+  check_chunk(built([](Scope& s) {
+                const auto [x, B, C, decay] = parts(s);
+                const Expr plain = s.input("plain", {b, t, h}), w = s.input("w", {b, t, p});
+                const ScanResult state = scan(t, decay, x * B + plain);
+                s.output("y", sum(state * C, n), {"b", "t", "h", "p"});
+                s.output("z", sum(state, n), {"b", "t", "h", "p"});
+                s.output("both", contract({state, w}, {p, n}), {"b", "t", "h"});
+                s.output("last", state.last, {"b", "h", "p", "n"});
+              }),
+              {{"p", "n"}});
+}
+
+TEST_CASE("chunk: state axes that are merged before the state is read") {
+  const Axis e("e", 15);
+  check_chunk(built([&](Scope& s) {
+                const auto [x, B, C, decay] = parts(s);
+                const Expr state = merge(scan(t, decay, x * B), h, p, e);
+                s.output("y", sum(state * C, n) * s.input("gate", {b, t, e}), {"b", "t", "e"});
+              }),
+              {{"p", "n"}});
 }
 
 TEST_CASE("chunk: a vector state and a scalar state need no reader") {

@@ -15,12 +15,12 @@ MemoryObject temporary(const std::string& name, std::int64_t size, int first, in
   return {MemoryObject::Kind::temporary, name, DType::f32, {Axis(name, size)}, {1}, first, last};
 }
 
-/// Two kernels: rows are normalised by a sum that is kept in memory, t * n elements.
+/// Two loops over t, one each way: what the first gives stands in memory, t * n elements.
 Plan small_plan() {
   const Axis t("t"), n("n", 5);
   Scope s;
   const Expr x = s.input("x", {t, n});
-  s.output("y", cumsum(t, x).values, {t, n});
+  s.output("y", cumsum(t, cumsum(t, x).values, {.reverse = true}).values, {t, n});
   s.output("total", sum(x * x, {t, n}), std::initializer_list<Axis>{});
   Plan plan = partition(s.finish(), {}, Pass::forward);
   return plan;
@@ -90,7 +90,7 @@ TEST_CASE("the verifier refuses plans that are broken in one place") {
   broken([&](Plan& plan) { plan.kernels[writer].loads.clear(); });
   broken([&](Plan& plan) { plan.kernels[writer].stores[0].second.object = input; });
   broken([&](Plan& plan) { plan.kernels[writer].stores[0].second.dims.pop_back(); });
-  broken([&](Plan& plan) { plan.kernels[writer].stores[0].second.dims[0].extent.offset = 1; });
+  broken([&](Plan& plan) { plan.kernels[writer].stores[0].second.dims[1].extent.offset = 6; });
   broken([&](Plan& plan) {
     plan.kernels[writer].stores[0].second.dims[0].index.terms[0].first = "nowhere";
   });
@@ -98,6 +98,10 @@ TEST_CASE("the verifier refuses plans that are broken in one place") {
   broken([&](Plan& plan) {
     plan.kernels[writer].mapping.push_back({"t", AxisMapping::Kind::grid, false, 1, ""});
     plan.kernels[writer].mapping.push_back({"t", AxisMapping::Kind::grid, false, 1, ""});
+  });
+  broken([&](Plan& plan) {
+    for (AxisMapping& axis : plan.kernels[writer].mapping)
+      if (axis.axis == "t") axis.reverse = !axis.reverse;
   });
   broken([&](Plan& plan) { std::reverse(plan.kernels.begin(), plan.kernels.end()); });
   broken([&](Plan& plan) { plan.objects[0].strides.push_back(1); });

@@ -1,0 +1,68 @@
+// Wrong use of print: blocks, shapes and specs that cannot be.
+#include <catch2/catch.hpp>
+
+#include "runtime/file.h"
+#include "tests/run_program.h"
+
+namespace krait {
+namespace {
+
+void expect(const std::vector<std::string>& arguments, int status, const std::string& said) {
+  std::vector<std::string> all{"print"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const ProgramResult result = run_program(all);
+  std::string line = "krait";
+  for (const std::string& argument : all) line += " " + argument;
+  INFO(line << "\n" << result.err);
+  CHECK(result.status == status);
+  CHECK(result.err.find(said) != std::string::npos);
+  CHECK(result.out.empty());
+}
+
+TEST_CASE("flags that describe no block are refused, flag, value and what is allowed named") {
+  expect({}, 2, "--block is not given; allowed: ssd, mamba2, selective_scan");
+  expect({"--block", "toaster"}, 2, "--block is toaster; allowed: ssd");
+  expect({"--block", "ssd", "--stage", "soup"}, 2, "--stage is soup; allowed: graph, chunked");
+  expect({"--block", "ssd", "--pass", "sideways"}, 2, "--pass is sideways; allowed: forward");
+  expect({"--block", "ssd", "--format", "png"}, 2, "--format is png; allowed: text, dot");
+  expect({"--block", "ssd", "--dtype", "f8"}, 2, "--dtype is \"f8\"");
+  expect({"--block", "ssd", "--dtype", "i32"}, 2, "--dtype is i32");
+  expect({"--block", "ssd", "--batch", "0"}, 2, "--batch is 0");
+  expect({"--block", "ssd", "--seqlen", "-1"}, 2, "--seqlen is -1");
+  expect({"--block", "ssd", "--chunk", "0"}, 2, "--chunk is 0");
+  expect({"--block", "ssd", "--schedule", "plan=fast"}, 2, "plan is fast");
+  expect({"--block", "ssd", "--size", "h=3"}, 2, "--size is h=3");
+}
+
+TEST_CASE("sizes that a block does not have or cannot have are refused") {
+  expect({"--block", "ssd", "--headdim", "0"}, 2, "headdim is 0");
+  expect({"--block", "ssd", "--headdim", "five"}, 2, "--headdim");
+  expect({"--block", "ssd", "--headdim", "99999999999999999999"}, 2, "headdim is");
+  expect({"--block", "ssd", "--heads", "6", "--ngroups", "4"}, 2, "ngroups is 4");
+  expect({"--block", "ssd", "--d-conv", "4"}, 2, "d-conv is 4");
+  expect({"--block", "mamba2", "--d-model", "64", "--headdim", "48"}, 2, "headdim is 48");
+  expect({"--block", "mamba2", "--d-model", "64", "--headdim", "32", "--heads", "3"}, 2,
+         "heads is 3");
+  expect({"--block", "mamba3", "--d-state", "1"}, 2, "d_state is 1");
+  expect({"--block", "selective_scan", "--stage", "chunked"}, 2, "chunk");
+}
+
+TEST_CASE("specs that are no specs are refused") {
+  const TestFolder folder;
+  const auto spec = [&](const std::string& text) {
+    write_file_atomically(folder.file("spec"), text);
+    return folder.file("spec");
+  };
+  expect({"--spec", folder.file("absent")}, 3, "absent");
+  expect({"--spec", spec("")}, 2, "JSON");
+  expect({"--spec", spec("[1, 2]")}, 2, "object");
+  expect({"--spec", spec("{\"d_model\": 64}")}, 2, "block");
+  expect({"--block", "mamba2", "--spec", spec("{\"colour\": 1}")}, 2, "colour");
+  expect({"--block", "mamba2", "--spec", spec("{\"d_model\": \"wide\"}")}, 2, "d_model");
+  expect({"--block", "mamba2", "--spec", spec("{\"d_model\": -64}")}, 2, "d_model is -64");
+  expect({"--block", "mamba2", "--spec", spec("{\"d_model\": 64.5}")}, 2, "d_model");
+  expect({"--block", "ssd", "--spec", spec("{\"block\": \"mamba2\"}")}, 2, "block");
+}
+
+}  // namespace
+}  // namespace krait
