@@ -26,19 +26,19 @@ struct LayerOptions {
   std::string device = "host";
   /// Layers that are given one share its threads and equal kernels; none: the layer has one of its
   /// own, as the environment says, with `threads` threads (0: all).
-  std::shared_ptr<HostDevice> host;
+  std::shared_ptr<HostDevice> host{};
   int threads = 0;
   /// What is not set takes the defaults. plan=step builds `step` alone.
-  Schedule schedule;
+  Schedule schedule{};
   /// Inputs (parameters and states too) whose gradient backward gives, and outputs that may bear a
   /// cotangent; without: all floating ones. An empty list builds no backward.
-  std::optional<std::vector<std::string>> wanted, cotangents;
+  std::optional<std::vector<std::string>> wanted{}, cotangents{};
   /// Whether to build `step`, for blocks that carry states.
   bool step = true;
   /// Of the parameters that are drawn.
   std::uint64_t seed = 0;
   /// Sizes of symbols, for parameters that have axes without a constant size.
-  Sizes sizes;
+  Sizes sizes{};
 };
 
 /// What backward needs of one forward pass: what that saved, and views of its inputs, whose memory
