@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 
 #include "dsl/error.h"
@@ -200,29 +201,40 @@ void Executor::prepare(Call& call, BoundTensors tensors) const {
   call.key = key_of(tensors);
 }
 
-void Executor::launch(const Call& call) const {
-  Pool& pool = device_->pool();
+void Executor::launch(const Call& call, std::vector<double>* kernel_seconds) const {
+  using Clock = std::chrono::steady_clock;
+  if (kernel_seconds != nullptr) kernel_seconds->assign(call.kernels.size(), 0);
   for (std::size_t k = 0; k < call.kernels.size(); ++k) {
-    const Call::Kernel& kernel = call.kernels[k];
-    if (launches_[k].library) {
-      run_gemm(kernel.gemm, device_->blas(), pool, call.pointers.data());
+    if (kernel_seconds == nullptr) {
+      launch_one(call, k);
       continue;
     }
-    struct Context {
-      HostKernel function;
-      void* const* buffers;
-      const std::int64_t* arguments;
-    } context{launches_[k].executable->host_kernel(), kernel.buffers.data(),
-              kernel.arguments.data()};
-    // One reference is captured, so that the function object needs no memory of its own.
-    pool.parallel_for(kernel.grid, static_cast<std::size_t>(launches_[k].kernel.scratch_bytes),
-                      [&context](std::int64_t begin, std::int64_t end, void* scratch) {
-                        context.function(context.buffers, context.arguments, scratch, begin, end);
-                      });
+    const auto start = Clock::now();
+    launch_one(call, k);
+    (*kernel_seconds)[k] = std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 
-void Executor::run(BoundTensors tensors) const {
+void Executor::launch_one(const Call& call, std::size_t k) const {
+  Pool& pool = device_->pool();
+  const Call::Kernel& kernel = call.kernels[k];
+  if (launches_[k].library) {
+    run_gemm(kernel.gemm, device_->blas(), pool, call.pointers.data());
+    return;
+  }
+  struct Context {
+    HostKernel function;
+    void* const* buffers;
+    const std::int64_t* arguments;
+  } context{launches_[k].executable->host_kernel(), kernel.buffers.data(), kernel.arguments.data()};
+  // One reference is captured, so that the function object needs no memory of its own.
+  pool.parallel_for(kernel.grid, static_cast<std::size_t>(launches_[k].kernel.scratch_bytes),
+                    [&context](std::int64_t begin, std::int64_t end, void* scratch) {
+                      context.function(context.buffers, context.arguments, scratch, begin, end);
+                    });
+}
+
+void Executor::run(BoundTensors tensors, std::vector<double>* kernel_seconds) const {
   KRAIT_ASSERT(tensors.size() == plan_.objects.size(), "bound ", tensors.size(), " tensors of ",
                plan_.objects.size());
   std::unique_ptr<Call> call = take(tensors);
@@ -239,7 +251,7 @@ void Executor::run(BoundTensors tensors) const {
     for (std::size_t k = 0; k < call->kernels.size(); ++k)
       for (std::size_t p = 0; p < call->kernels[k].buffers.size(); ++p)
         call->kernels[k].buffers[p] = call->pointers[launches_[k].kernel.objects[p]];
-    launch(*call);
+    launch(*call, kernel_seconds);
   } catch (...) {
     give_back(std::move(call));
     throw;
@@ -247,7 +259,8 @@ void Executor::run(BoundTensors tensors) const {
   give_back(std::move(call));
 }
 
-void Executor::run(const TensorMap& inputs, const TensorMap& outputs) const {
+void Executor::run(const TensorMap& inputs, const TensorMap& outputs,
+                   std::vector<double>* kernel_seconds) const {
   std::vector<const TensorRef*> bound(plan_.objects.size(), nullptr);
   for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
     const MemoryObject& object = plan_.objects[i];
@@ -255,7 +268,7 @@ void Executor::run(const TensorMap& inputs, const TensorMap& outputs) const {
     const TensorMap& given = object.kind == MemoryObject::Kind::input ? inputs : outputs;
     if (auto found = given.find(object.name); found != given.end()) bound[i] = &found->second;
   }
-  run(bound);
+  run(bound, kernel_seconds);
 }
 
 }  // namespace krait

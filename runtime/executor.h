@@ -28,9 +28,11 @@ class Executor {
   const Plan& plan() const { return plan_; }
   /// By number of the object. Inputs that no kernel reads only give their sizes. Throws UsageError
   /// for tensors that do not fit (see binding.h).
-  void run(BoundTensors tensors) const;
+  /// `kernel_seconds`, if given, takes the wall time of each kernel of the plan.
+  void run(BoundTensors tensors, std::vector<double>* kernel_seconds = nullptr) const;
   /// By name.
-  void run(const TensorMap& inputs, const TensorMap& outputs) const;
+  void run(const TensorMap& inputs, const TensorMap& outputs,
+           std::vector<double>* kernel_seconds = nullptr) const;
 
   /// Bytes of temporaries in one call.
   std::int64_t temporary_bytes(const Sizes& sizes) const { return arena(plan_, sizes).bytes; }
@@ -51,7 +53,8 @@ class Executor {
   Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled);
   static void compile(const std::vector<Executor*>& executors, HostDevice& device);
   void prepare(Call& call, BoundTensors tensors) const;
-  void launch(const Call& call) const;
+  void launch(const Call& call, std::vector<double>* kernel_seconds) const;
+  void launch_one(const Call& call, std::size_t kernel) const;
   std::unique_ptr<Call> take(BoundTensors tensors) const;
   void give_back(std::unique_ptr<Call> call) const;
 
