@@ -198,16 +198,25 @@ void build_view(Values& values, int number) {
   };
   for (Value operand : node.operands)
     for (const auto& axis : graph.type(operand).axes)
-      KRAIT_ASSERT(!builder.is_mapped(axis) || !moves_along(axis), "kernel ",
-                   builder.kernel().name, ": view ", number, " rearranges the cut axis ", axis);
-  const int buffer = builder.tile(graph.label(value), node.results[0].dtype, node.results[0].axes);
-  values.define(value, buffer, place);
-  auto whole_view = [](const Graph& of, const AxisNames& axes) {
+      KRAIT_ASSERT(!builder.is_mapped(axis) || !moves_along(axis), "kernel ", builder.kernel().name,
+                   ": view ", number, " rearranges the cut axis ", axis);
+  // As the dims of a buffer stand, which need not be the order of the axes.
+  auto whole_view = [&](int tile) {
     View view;
-    for (const auto& axis : axes)
-      view.dims.push_back({0, 0, of.axis(axis).extent, {0, {{axis, 1}}, {}}});
+    for (const Dim& dim : builder.program().buffers[tile].dims)
+      view.dims.push_back({0, 0, dim.extent, {0, {{dim.axis, 1}}, {}}});
     return view;
   };
+  if (std::holds_alternative<Rename>(node.op) || std::holds_alternative<Slice>(node.op)) {
+    const int source = values.on_chip(node.operands[0]);
+    auto views = forward_view(graph, number, {{whole_view(source)}});
+    KRAIT_ASSERT(views && views->size() == 1, "view ", number, " is not affine on chip");
+    values.define(
+        value, builder.shown(graph.label(value), source, (*views)[0], node.results[0].axes), place);
+    return;
+  }
+  const int buffer = builder.tile(graph.label(value), node.results[0].dtype, node.results[0].axes);
+  values.define(value, buffer, place);
   // The access to a tile through a view of it: an index per dim, bounds guarded by the view.
   auto through = [&](int tile, const View& view) {
     Access access{tile, {}, {}};
@@ -223,15 +232,14 @@ void build_view(Values& values, int number) {
     const AxisNames axes = builder.tile_axes(graph.type(node.operands[i]).axes);
     const int source = values.on_chip(node.operands[i]);
     if (scatter) {
-      auto view = backward_view(graph, number, static_cast<int>(i),
-                                whole_view(graph, builder.tile_axes(node.results[0].axes)));
+      auto view = backward_view(graph, number, static_cast<int>(i), whole_view(buffer));
       KRAIT_ASSERT(view, "view ", number, " cannot be written by parts");
       builder.add(place, Copy{builder.vars(axes), through(buffer, *view), builder.access(source), 0,
                               false});
       continue;
     }
     std::vector<std::vector<View>> operands(node.operands.size());
-    operands[i] = {whole_view(graph, axes)};
+    operands[i] = {whole_view(source)};
     auto views = forward_view(graph, number, operands);
     KRAIT_ASSERT(views && views->size() == 1, "view ", number, " is not affine on chip");
     builder.add(place,

@@ -5,6 +5,12 @@
 #include "dsl/error.h"
 
 namespace krait {
+namespace {
+
+/// Positions below which an axis does not fill a vector.
+constexpr std::int64_t short_axis = 8;
+
+}  // namespace
 
 Builder::Builder(const Plan& plan, const PlannedKernel& kernel) : plan_(plan), kernel_(kernel) {
   program().name = kernel.name;
@@ -141,7 +147,29 @@ int Builder::tile(const std::string& name, DType dtype, const AxisNames& axes) {
     var(axis);  // rejects what has no constant size
     dims.push_back(graph().axis(axis));
   }
+  // Short axes outside: rows of the innermost one fill vectors.
+  std::stable_partition(dims.begin(), dims.end(),
+                        [](const Axis& axis) { return axis.extent.offset < short_axis; });
   return program().add_buffer(on_chip(name, dtype, dims));
+}
+
+int Builder::shown(const std::string& name, int buffer, const View& view, const AxisNames& axes) {
+  const Buffer& whole = program().buffers[buffer];
+  Buffer part;
+  part.name = name;
+  part.dtype = whole.dtype;
+  part.space = whole.space;
+  part.alias_of = buffer;
+  for (std::size_t d = 0; d < view.dims.size(); ++d) {
+    const AxisIndex& index = view.dims[d].index;
+    const std::int64_t stride = whole.dims[d].stride.constant;
+    part.alias_offset += index.constant * stride;
+    for (const auto& [axis, factor] : index.terms) {
+      KRAIT_ASSERT(contains(axes, axis), axis, " is no axis of ", name);
+      part.dims.push_back({axis, graph().axis(axis).extent, {factor * stride, -1}});
+    }
+  }
+  return program().add_buffer(std::move(part));
 }
 
 Access Builder::access(int buffer) {

@@ -54,6 +54,9 @@ class Builder {
   Access access(int object, const std::vector<Index>& index, bool written);
   /// A new buffer on chip over the tile axes of a value.
   int tile(const std::string& name, DType dtype, const AxisNames& axes);
+  /// A buffer that shows a part of another one on chip: the view has a dim for each of its dims,
+  /// and each of `axes` in at most one of them.
+  int shown(const std::string& name, int buffer, const View& view, const AxisNames& axes);
   /// The element of such a buffer that the variables of its axes name.
   Access access(int buffer);
 

@@ -157,15 +157,15 @@ void adjoint(AdjointBuilder& b, const Gap& op, const AdjointOf& at) {
       break;
     }
     case Gap::Kind::between: {
-      // Position k of the exclusive sum along `other` holds the pairs that start before k: there
-      // j = k.
-      Value starts = add(b, Cumsum{op.other, false, true, false, false, false},
-                         {b.broadcast(g, {op.axis, op.other})});
+      // Position q of the reverse sum along `axis` holds, for each k, the pairs that end at q or
+      // later; those that also start before q span it.
+      Value ends = add(b, Cumsum{op.axis, true, false, false, false, false},
+                       {b.broadcast(g, {op.axis, op.other})});
       Scalar e;
-      int spans = e.apply(ScalarOp::less_equal, e.index(op.other), e.index(op.axis));
+      int spans = e.apply(ScalarOp::less, e.index(op.other), e.index(op.axis));
       e.finish(e.apply(ScalarOp::select, spans, e.operand(0), e.constant(0)));
-      Value sum = b.to().reduce(Reduce::Kind::sum, {op.axis}, b.map(e, {starts}));
-      b.contribute(a, add(b, Rename{op.other, op.axis}, {sum}), {});
+      Value sum = b.to().reduce(Reduce::Kind::sum, {op.other}, b.map(e, {ends}));
+      b.contribute(a, sum, {});
       break;
     }
   }

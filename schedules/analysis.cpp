@@ -128,7 +128,6 @@ Analysis::Analysis(const Graph& of) : graph(of), users(of.users()) {
     matmul[i] = floats && constant_elements(graph, left) > 1 && constant_elements(graph, right) > 1;
   }
   // Positions inside a chunk are never cut, under whatever name they go.
-  std::set<std::string> positions;
   for (const auto& [axis, parts] : split_axes) positions.insert(parts.inner);
   for (const Node& node : graph.nodes())
     if (const auto* rename = std::get_if<Rename>(&node.op); rename && positions.count(rename->from))

@@ -37,8 +37,11 @@ struct Analysis {
   AxisNames summed(int node) const;
   bool is_running_axis(const std::string& axis) const { return running_axes.count(axis) != 0; }
   bool is_reverse(int node) const;
+  /// Whether the axis counts positions inside a chunk.
+  bool is_position(const std::string& axis) const { return positions.count(axis) != 0; }
 
   std::set<std::string> running_axes;
+  std::set<std::string> positions;
 };
 
 /// Free axes of the two operands of a Contract: left only, right only, both.

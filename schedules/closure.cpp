@@ -46,7 +46,11 @@ Closure close(const Analysis& analysis, const Placement& placement, const std::v
     const bool here =
         std::any_of(roots.begin(), roots.end(), [&](Value root) { return own.count(root) != 0; });
     const bool input = std::holds_alternative<Input>(node.op);
-    if (input || (!here && !constant)) {
+    // Another name for a position inside a chunk is another look at the same tile.
+    const auto* rename = std::get_if<Rename>(&node.op);
+    const bool renames =
+        rename != nullptr && analysis.is_position(rename->from) && !placement.is_stored(value);
+    if (input || (!here && !constant && !renames)) {
       if (auto views = placement.memory_view(value)) {
         closure.loads[value] = *views;
         for (Value root : roots)

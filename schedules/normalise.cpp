@@ -216,6 +216,55 @@ Graph slice_early(const Graph& graph) {
   });
 }
 
+namespace {
+
+/// The position that select(index(axis) == position, 1, 0) marks, for a value of that form.
+std::optional<std::int64_t> indicated(const Graph& graph, Value value, const std::string& axis) {
+  const auto* map = std::get_if<Map>(&graph.node(value.node).op);
+  if (map == nullptr || graph.type(value).axes != AxisNames{axis}) return std::nullopt;
+  if (!graph.node(value.node).operands.empty()) return std::nullopt;
+  // Without operands the expression is a function of the position: tabulate it.
+  const Extent& extent = graph.axis(axis).extent;
+  if (!extent.is_constant() || extent.offset > 64) return std::nullopt;
+  std::optional<std::int64_t> found;
+  for (std::int64_t i = 0; i < extent.offset; ++i) {
+    Scalar at;
+    std::vector<int> numbers;
+    for (ScalarNode node : map->expression.nodes()) {
+      for (int& argument : node.args)
+        if (argument >= 0) argument = numbers[argument];
+      numbers.push_back(node.op == ScalarOp::index ? at.constant(static_cast<double>(i))
+                                                   : at.add(std::move(node)));
+    }
+    at.finish(numbers.back());
+    if (at.root().op != ScalarOp::constant) return std::nullopt;
+    if (at.root().value == 0) continue;
+    if (at.root().value != 1 || found) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+Graph pick_indicated(const Graph& graph) {
+  return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
+    const Node& node = graph.node(number);
+    const auto* contract = std::get_if<Contract>(&node.op);
+    if (contract == nullptr || contract->sum.size() != 1 || node.operands.size() != 2) return false;
+    const std::string& axis = contract->sum[0];
+    const std::vector<Value> operands = moved(rewriter, node.operands);
+    for (std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      const auto position = indicated(to, operands[side], axis);
+      const Value other = operands[1 - side];
+      if (!position || !contains(to.type(other).axes, axis)) continue;
+      rewriter.set({number, 0}, {to.add(Slice{axis, *position, false, ""}, {other}), 0});
+      return true;
+    }
+    return false;
+  });
+}
+
 Graph pair_contracts(const Graph& graph) {
   return rebuilt(graph, [&](int number, Graph& to, Rewriter& rewriter) {
     const Node& node = graph.node(number);
@@ -455,7 +504,8 @@ Graph fuse_maps(const Graph& graph) {
 }
 
 Graph normalise(const Graph& graph) {
-  return fuse_maps(join_parts(pair_contracts(slice_early(take_shifted_late(lower_gaps(graph))))));
+  return fuse_maps(join_parts(pick_indicated(
+      fuse_maps(pair_contracts(slice_early(take_shifted_late(lower_gaps(graph))))))));
 }
 
 }  // namespace krait

@@ -21,6 +21,9 @@ Graph slice_early(const Graph& graph);
 /// Contract of one operand becomes a Reduce, one without a sum a Map.
 Graph pair_contracts(const Graph& graph);
 
+/// A sum over an axis against an indicator of one of its positions is that position.
+Graph pick_indicated(const Graph& graph);
+
 /// Sums of tensors that are zero outside of one part each become one Concat of the parts: what the
 /// gradients of slices of one tensor add up to.
 Graph join_parts(const Graph& graph);

@@ -39,9 +39,9 @@ struct AxisIndex {
 };
 
 /// How a value lies in an object: an index for each dimension of the view. A dimension of a view is
-/// one dimension of the object or adjacent ones merged (which asks the object to be dense there), or
-/// none (first is -1): it moves nowhere and only says which positions count.
-/// A position out of bounds reads `fill`, or leaves what an earlier view of the same value gave
+/// one dimension of the object or adjacent ones merged (which asks the object to be dense there),
+/// or none (first is -1): it moves nowhere and only says which positions count. A position out of
+/// bounds reads `fill`, or leaves what an earlier view of the same value gave
 /// (`keep`); it is not written.
 struct View {
   struct Dim {
