@@ -9,10 +9,11 @@
 namespace krait {
 namespace {
 
-/// Positions of a block, the last axis of a group first: rows by columns by sums of this size fit
-/// the second cache together.
-constexpr std::int64_t block_size = 64;
-constexpr std::int64_t sum_block_size = 128;
+/// Positions of a block of rows, columns or sums, the last axis of a group first. An operand's
+/// block is used as often as the other one is wide, and all three lie in the second cache together.
+constexpr std::int64_t block_size = 128;
+/// A step has as many rows as there are sequences: few.
+constexpr std::int64_t step_rows = 8;
 
 struct Block {
   int outer = -1, inner = -1;  // variables: position = outer * width + inner
@@ -33,9 +34,8 @@ BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel) {
 
   std::map<std::string, Block> blocks;
   std::vector<int> loops;
-  auto cut = [&](const AxisNames& axes, bool loop) {
+  auto cut = [&](const AxisNames& axes, bool loop, std::int64_t room) {
     // Only the widest axis of a group is cut into wide blocks: the block of the group stays small.
-    std::int64_t room = loop ? sum_block_size : block_size;
     for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
       const Extent extent = graph.axis(*axis).extent;
       Block block;
@@ -52,9 +52,12 @@ BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel) {
   AxisNames columns;
   for (const auto& axis : node.results[0].axes)
     (contains(left, axis) ? rows : columns).push_back(axis);
-  cut(rows, false);
-  cut(columns, false);
-  cut(summed, true);
+  const bool few = plan.pass == Pass::step;
+  auto is_dynamic = [&](const std::string& axis) { return !graph.axis(axis).extent.is_constant(); };
+  const bool dynamic_columns = std::any_of(columns.begin(), columns.end(), is_dynamic);
+  cut(rows, false, few && !dynamic_columns ? step_rows : block_size);
+  cut(columns, false, few && dynamic_columns ? step_rows : block_size);
+  cut(summed, true, block_size);
 
   auto variables = [&](const AxisNames& axes) {
     std::vector<int> vars;

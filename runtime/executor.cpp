@@ -66,7 +66,7 @@ Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled)
     : plan_(std::move(plan)), device_(std::move(device)) {
   verify(plan_);
   merged_ = merged_dims(plan_);
-  const bool blas = device_->blas().available();
+  const bool blas = device_->prefers_library();
   for (const PlannedKernel& kernel : plan_.kernels) {
     Launch launch;
     launch.library =

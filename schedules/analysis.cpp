@@ -34,31 +34,55 @@ ContractAxes contract_axes(const Graph& graph, int node) {
   return axes;
 }
 
-std::map<std::string, double> storage_ranks(const Graph& graph) {
-  std::map<std::string, double> ranks;
-  for (Value value : graph.inputs()) {
-    const AxisNames& order = graph.input_of(value).order;
-    for (std::size_t i = 0; i < order.size(); ++i) ranks.emplace(order[i], static_cast<double>(i));
+namespace {
+
+/// Where an axis stands in the storage of the inputs: its place there, or that of the axis of which
+/// it is a part and on which side of it (0 outer, 1 inner), and so on.
+class StorageOrder {
+ public:
+  explicit StorageOrder(const Graph& graph) {
+    for (Value value : graph.inputs()) {
+      const AxisNames& order = graph.input_of(value).order;
+      for (std::size_t i = 0; i < order.size(); ++i) ranks_.emplace(order[i], static_cast<int>(i));
+    }
+    auto parts = [&](const std::string& whole, const std::string& outer, const std::string& inner) {
+      parents_.emplace(outer, std::pair(whole, 0));
+      parents_.emplace(inner, std::pair(whole, 1));
+    };
+    for (const Node& node : graph.nodes()) {
+      if (const auto* split = std::get_if<Split>(&node.op))
+        parts(split->axis, split->outer, split->inner);
+      if (const auto* merge = std::get_if<Merge>(&node.op))
+        parts(merge->axis, merge->outer, merge->inner);
+    }
   }
-  // A part is finer than what it was split from.
-  std::map<std::string, double> width;
-  for (const Node& node : graph.nodes()) {
-    const auto* split = std::get_if<Split>(&node.op);
-    if (split == nullptr || !ranks.count(split->axis)) continue;
-    const double part = width.emplace(split->axis, 1.0).first->second / 2;
-    if (ranks.emplace(split->outer, ranks.at(split->axis)).second) width[split->outer] = part;
-    if (ranks.emplace(split->inner, ranks.at(split->axis) + part).second)
-      width[split->inner] = part;
+
+  std::vector<int> key(const std::string& axis) const {
+    std::vector<int> sides;
+    std::string at = axis;
+    // As many steps as there are axes at most: names may go in a circle.
+    for (std::size_t step = 0; step <= parents_.size(); ++step) {
+      auto found = parents_.find(at);
+      if (found == parents_.end()) break;
+      sides.insert(sides.begin(), found->second.second);
+      at = found->second.first;
+    }
+    auto rank = ranks_.find(at);
+    sides.insert(sides.begin(), rank == ranks_.end() ? 1000 : rank->second);
+    return sides;
   }
-  return ranks;
-}
+
+ private:
+  std::map<std::string, int> ranks_;
+  std::map<std::string, std::pair<std::string, int>> parents_;
+};
+
+}  // namespace
 
 AxisNames storage_order(const Graph& graph, AxisNames axes) {
-  const auto ranks = storage_ranks(graph);
+  const StorageOrder order(graph);
   auto key = [&](const std::string& axis) {
-    auto found = ranks.find(axis);
-    return std::pair(graph.axis(axis).extent.is_constant(),
-                     found == ranks.end() ? 1e9 : found->second);
+    return std::pair(graph.axis(axis).extent.is_constant(), order.key(axis));
   };
   std::stable_sort(axes.begin(), axes.end(),
                    [&](const auto& a, const auto& b) { return key(a) < key(b); });

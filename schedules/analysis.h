@@ -50,10 +50,8 @@ struct ContractAxes {
 };
 ContractAxes contract_axes(const Graph& graph, int node);
 
-/// Where each axis stands in the storage of the inputs, outer ones first; an axis that a Split made
-/// stands where the split one did. What is stored in this order can be merged back without a copy.
-std::map<std::string, double> storage_ranks(const Graph& graph);
-/// Axes by dynamic ones first, then by these ranks.
+/// Axes in the order in which the inputs store them, dynamic ones first; parts of an axis stand where it
+/// does. What is stored in this order can be merged back without a copy.
 AxisNames storage_order(const Graph& graph, AxisNames axes);
 
 /// Elements of constant axes, dynamic ones counted as one.

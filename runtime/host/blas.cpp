@@ -84,6 +84,8 @@ struct Blas::Library {
       if (!find(handle, "cblas_sgemm", single) || !find(handle, "cblas_dgemm", both)) continue;
       void (*set_threads)(int) = nullptr;
       if (find(handle, "openblas_set_num_threads", set_threads)) set_threads(1);
+      const char* (*core)() = nullptr;
+      if (find(handle, "openblas_get_corename", core)) vector_bits = bits_of(core());
       link_map* map = nullptr;
       path = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : name;
       sgemm = single;
@@ -92,7 +94,18 @@ struct Blas::Library {
     }
   }
 
+  /// By OpenBLAS's names of the processors that its kernels are for; 0 for one that is not known
+  /// here.
+  static int bits_of(const std::string& core) {
+    for (const char* wide : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
+      if (core == wide) return 512;
+    for (const char* middle : {"Haswell", "Zen"})
+      if (core == middle) return 256;
+    return 0;
+  }
+
   std::string wanted, path;
+  int vector_bits = 0;
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
   std::once_flag opened;
@@ -108,6 +121,8 @@ const Blas::Library& Blas::library() const {
 }
 
 bool Blas::available() const { return library().sgemm != nullptr; }
+
+int Blas::vector_bits() const { return library().vector_bits; }
 
 std::string Blas::path() const { return library().path; }
 

@@ -30,6 +30,9 @@ class Blas {
   ~Blas();
 
   bool available() const;
+  /// Bits of the vectors that its kernels work in, 0 where it does not say. A library may be older
+  /// than the machine, or be told to use the kernels of a lesser one.
+  int vector_bits() const;
   /// The file it was loaded from, "" when absent.
   std::string path() const;
 

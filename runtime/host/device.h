@@ -31,11 +31,15 @@ class HostDevice {
   Compiler& compiler() { return compiler_; }
   Pool& pool() { return pool_; }
   const Blas& blas() const { return blas_; }
+  /// Whether products go to the BLAS: where there is one, unless its kernels work in narrower
+  /// vectors than generated ones do and nobody asked for it by name.
+  bool prefers_library() const;
   /// What kernels are generated for.
   VectorTarget vector_target() const;
 
  private:
   Compiler compiler_;
+  bool blas_named_;
   Blas blas_;
   Pool pool_;
 };
