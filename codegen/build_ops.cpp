@@ -193,6 +193,9 @@ void build_view(Values& values, int number) {
   const Place place = values.place_of_node(number);
   const Value value{number, 0};
   auto moves_along = [&](const std::string& axis) {
+    // There is one position only, so that a slice takes the one that the kernel stands at.
+    if (std::holds_alternative<Slice>(node.op) && graph.axis(axis).extent == Extent::constant(1))
+      return false;
     const auto* shift = std::get_if<Shift>(&node.op);
     return shift != nullptr ? shift->axis == axis : !contains(node.results[0].axes, axis);
   };

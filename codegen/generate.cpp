@@ -1,6 +1,9 @@
 #include "codegen/generate.h"
 
+#include <algorithm>
+
 #include "codegen/build.h"
+#include "codegen/in_place.h"
 #include "codegen/llvm/emit_llvm.h"
 #include "codegen/passes/passes.h"
 
@@ -8,8 +11,19 @@ namespace krait {
 
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
   BuiltKernel built = build(plan, index);
-  run_passes(built.program, target, host_passes());
   GeneratedKernel kernel;
+  for (const StatePair& state : plan.graph.states()) {
+    const auto pointer = [&](MemoryObject::Kind kind, const std::string& name) {
+      const int object = plan.find_object(kind, name);
+      const auto found = std::find(built.objects.begin(), built.objects.end(), object);
+      return found == built.objects.end() ? -1 : static_cast<int>(found - built.objects.begin());
+    };
+    const int read = pointer(MemoryObject::Kind::input, state.in);
+    const int written = pointer(MemoryObject::Kind::output, state.out);
+    if (read >= 0 && written >= 0 && may_share(built.program, read, written))
+      kernel.in_place.push_back({built.objects[read], built.objects[written]});
+  }
+  run_passes(built.program, target, host_passes());
   kernel.source = emit_llvm(built.program, target);
   kernel.objects = std::move(built.objects);
   for (int var : built.program.grid) kernel.grid.push_back(built.program.vars[var].extent);

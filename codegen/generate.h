@@ -1,6 +1,7 @@
 // Plan in, sources out.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "codegen/kernel_source.h"
@@ -17,7 +18,9 @@ struct GeneratedKernel {
   std::vector<int> objects;
   /// What each 64-bit argument holds; stride arguments name pointer and dimension of its object.
   std::vector<TileProgram::Argument> arguments;
-  std::vector<Extent> grid;        // slowest first
+  std::vector<Extent> grid;  // slowest first
+  /// Objects, one read and one written, that may be one tensor; see in_place.h.
+  std::vector<std::pair<int, int>> in_place;
   std::int64_t scratch_bytes = 0;  // of one grid point
 };
 

@@ -138,6 +138,11 @@ std::size_t Executor::library_kernels() const {
       launches_.begin(), launches_.end(), [](const Launch& launch) { return launch.library; }));
 }
 
+bool Executor::in_place(std::size_t kernel, int read, int written) const {
+  const auto& pairs = launches_.at(kernel).kernel.in_place;
+  return std::find(pairs.begin(), pairs.end(), std::pair(read, written)) != pairs.end();
+}
+
 const Executable* Executor::executable(std::size_t kernel) const {
   return launches_.at(kernel).executable.get();
 }

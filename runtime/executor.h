@@ -38,6 +38,8 @@ class Executor {
   std::int64_t temporary_bytes(const Sizes& sizes) const { return arena(plan_, sizes).bytes; }
   /// Kernels that a library runs, of all.
   std::size_t library_kernels() const;
+  /// Whether the kernel may write output `written` over input `read`, objects that it uses both.
+  bool in_place(std::size_t kernel, int read, int written) const;
   /// The kernel as it was compiled, null for a library's.
   const Executable* executable(std::size_t kernel) const;
 

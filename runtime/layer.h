@@ -113,6 +113,8 @@ class Layer {
   const Compiler::Counters& counters() const { return counters_; }
   /// The plan of a pass; null where it was not built.
   const Plan* plan(Pass pass) const;
+  /// Whether step updates the state, by its input's name, without a copy.
+  bool steps_in_place(const std::string& state) const;
   /// Bytes of temporaries that a call of the pass needs at these sizes, of the symbols.
   std::int64_t temporary_bytes(Pass pass, const Sizes& sizes) const;
 
@@ -123,7 +125,7 @@ class Layer {
     enum class Kind : std::uint8_t { temporary, input, parameter, state, output, left } kind;
     const TensorRef* parameter = nullptr;
     int partner = -1;       // left: the object of the state that it becomes
-    bool in_place = false;  // left: nothing reads the state once this is written
+    bool in_place = false;  // left: written over the state itself
   };
 
   void build(const LayerOptions& options);

@@ -7,10 +7,10 @@
 namespace krait {
 namespace {
 
-/// Whether every kernel that reads `in` comes before every kernel that writes `out`: then both may
-/// be one tensor. Kernels that do both could do so in place too, but an element might be read there
-/// after it was written.
-bool reads_before_writes(const Plan& plan, int in, int out) {
+/// Whether `in` and `out` may be one tensor: the kernels that read the one come before those that
+/// write the other, or are one that can do both in place.
+bool may_be_one(const Executor& executor, int in, int out) {
+  const Plan& plan = executor.plan();
   int last_read = -1, first_write = static_cast<int>(plan.kernels.size());
   for (int k = 0; k < static_cast<int>(plan.kernels.size()); ++k) {
     for (const auto& [value, views] : plan.kernels[k].loads)
@@ -19,6 +19,7 @@ bool reads_before_writes(const Plan& plan, int in, int out) {
     for (const auto& [value, view] : plan.kernels[k].stores)
       if (view.object == out) first_write = std::min(first_write, k);
   }
+  if (last_read == first_write) return executor.in_place(last_read, in, out);
   return last_read < first_write;
 }
 
@@ -61,7 +62,7 @@ void Layer::plan_step() {
       if (input) continue;
       role.partner = plan.find_object(MemoryObject::Kind::input, pair.in);
       KRAIT_ASSERT(role.partner >= 0, "state ", pair.in, " is no input of the step");
-      role.in_place = reads_before_writes(plan, role.partner, static_cast<int>(i));
+      role.in_place = may_be_one(*step_, role.partner, static_cast<int>(i));
     }
   }
   step_calls_ = std::make_unique<StepCalls>();
@@ -130,6 +131,14 @@ void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorM
 
   const std::scoped_lock lock(step_calls_->mutex);
   step_calls_->idle.push_back(std::move(call));
+}
+
+bool Layer::steps_in_place(const std::string& state) const {
+  const Plan& plan = built(step_, "step").plan();
+  for (const StepRole& role : step_roles_)
+    if (role.kind == StepRole::Kind::left && plan.objects[role.partner].name == state)
+      return role.in_place;
+  throw UsageError("state", state, "states of the block");
 }
 
 Tensors Layer::zero_states(const Sizes& sizes) const {

@@ -68,6 +68,42 @@ void step_scan(const Graph& graph, int number, const Scan& scan, Graph& to, Rewr
   rewriter.set({number, 2}, {to.add(Slice{scan.axis, 0, false, ""}, {state}), 0});
 }
 
+/// The running value at the only position: initial, cut by a reset, and x.
+void step_cumsum(const Graph& graph, int number, const Cumsum& sum, Graph& to, Rewriter& rewriter) {
+  const Node& node = graph.node(number);
+  const Type& type = node.results[0];
+  const Value ones = to.constant(1, type.dtype, {sum.axis});
+  const Value entering = sum.has_initial
+                             ? to.map(ScalarOp::mul, rewriter.at(node.operands[1]), ones)
+                             : to.constant(0, type.dtype, type.axes);
+  Value kept = entering;
+  if (sum.has_reset && !sum.reverse) {
+    Scalar cut;
+    cut.finish(cut.apply(ScalarOp::select,
+                         cut.apply(ScalarOp::equal, cut.operand(0), cut.constant(0)),
+                         cut.operand(1), cut.constant(0)));
+    kept = to.map(cut, {rewriter.at(node.operands.back()), entering});
+  }
+  Value value = to.map(ScalarOp::add, rewriter.at(node.operands[0]), kept);
+  if (sum.wrap) value = to.map(ScalarOp::wrap, value);
+  rewriter.set({number, 0}, sum.exclusive ? entering : value);
+  rewriter.set({number, 1}, {to.add(Slice{sum.axis, 0, false, ""}, {value}), 0});
+}
+
+/// What stands so many positions before or after the only one: of the state, or the fill.
+void step_shift(const Graph& graph, int number, const Shift& shift, Graph& to, Rewriter& rewriter) {
+  const Node& node = graph.node(number);
+  const Type& type = node.results[0];
+  const Value value{number, 0};
+  if (shift.steps == 0) return rewriter.set(value, rewriter.at(node.operands[0]));
+  if (!shift.has_state || shift.steps < 0)
+    return rewriter.set(value, to.constant(shift.fill, type.dtype, type.axes));
+  const std::int64_t width = graph.axis(shift.state_axis).extent.offset;
+  const Slice slice{shift.state_axis, width - shift.steps, false, ""};
+  const Value before{to.add(slice, {rewriter.at(node.operands[1])}), 0};
+  rewriter.set(value, to.map(ScalarOp::mul, before, to.constant(1, type.dtype, {shift.axis})));
+}
+
 }  // namespace
 
 Graph one_step(const Graph& graph) {
@@ -84,6 +120,10 @@ Graph one_step(const Graph& graph) {
     if (const auto* scan = std::get_if<Scan>(&node.op); scan && scan->axis == time) {
       KRAIT_ASSERT(!scan->reverse, "a step of a reverse scan");
       step_scan(graph, number, *scan, to, rewriter);
+    } else if (const auto* sum = std::get_if<Cumsum>(&node.op); sum && sum->axis == time) {
+      step_cumsum(graph, number, *sum, to, rewriter);
+    } else if (const auto* shift = std::get_if<Shift>(&node.op); shift && shift->axis == time) {
+      step_shift(graph, number, *shift, to, rewriter);
     } else if (const auto* map = std::get_if<Map>(&node.op)) {
       std::vector<Value> operands;
       for (Value operand : node.operands) operands.push_back(rewriter.at(operand));

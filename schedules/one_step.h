@@ -6,7 +6,8 @@
 namespace krait {
 
 /// The graph with its time axis (along which it scans, sums or shifts) of constant size 1; scans
-/// become maps of the carried states. A graph without such an axis is given back.
+/// and running sums become maps of the carried states, shifts what they read of them. A graph
+/// without such an axis is given back.
 Graph one_step(const Graph& graph);
 
 }  // namespace krait

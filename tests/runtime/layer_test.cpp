@@ -3,9 +3,8 @@
 #include <thread>
 
 #include "dsl/blocks/blocks.h"
-#include "dsl/differentiate.h"
 #include "dsl/error.h"
-#include "tests/runtime/execution.h"
+#include "tests/runtime/layers.h"
 
 namespace krait {
 namespace {
@@ -32,59 +31,6 @@ LayerOptions options(DType dtype = DType::f64, const std::string& schedule = "ch
   options.schedule = parse_schedule(schedule);
   options.host = test_device();
   return options;
-}
-
-/// `inputs` in the dtypes that the graph wants.
-Tensors tensors_for(const Graph& graph, const Tensors64& inputs) {
-  Tensors tensors;
-  for (Value value : graph.inputs()) {
-    const Input& input = graph.input_of(value);
-    if (auto found = inputs.find(input.name); found != inputs.end())
-      tensors[input.name] = from_float64(found->second, input.dtype);
-  }
-  return tensors;
-}
-
-Tensors64 to_float64_all(const Tensors& tensors) {
-  Tensors64 all;
-  for (const auto& [name, tensor] : tensors) all[name] = to_float64(tensor.ref());
-  return all;
-}
-
-/// Random cotangents of every floating output, by its name.
-Tensors64 random_cotangents(const Graph& graph, const Tensors64& outputs) {
-  Tensors64 cotangents;
-  std::uint64_t seed = 1000;
-  for (const Output& output : graph.outputs())
-    if (is_float(graph.type(output.value).dtype))
-      cotangents[output.name] = random_tensor(outputs.at(output.name).shape, ++seed);
-  return cotangents;
-}
-
-Tensors64 reference_gradients(const Graph& graph, Tensors64 inputs, const Tensors64& cotangents) {
-  for (const auto& [name, tensor] : cotangents) inputs["cot." + name] = tensor;
-  const Graph backward = differentiate(graph);
-  Tensors64 read, named;
-  for (Value value : backward.inputs()) {
-    const std::string& name = backward.input_of(value).name;
-    read[name] = inputs.at(name);
-  }
-  for (auto& [name, tensor] : evaluate(backward, read)) named[name.substr(5)] = tensor;
-  return named;
-}
-
-void check_layer(const Layer& layer, const Tensors64& inputs, double bound) {
-  const Graph& graph = layer.graph();
-  const Tensors64 reference = evaluate(graph, inputs);
-  const Tensors64 cotangents = random_cotangents(graph, reference);
-  const Tensors given = tensors_for(graph, inputs);
-  const Layer::Forward forward = layer.forward(refs(given));
-  check_close(to_float64_all(forward.outputs), reference, bound);
-  Tensors cots;
-  for (const auto& [name, tensor] : cotangents)
-    cots[name] = from_float64(tensor, forward.outputs.at(name).dtype());
-  const Tensors gradients = layer.backward(forward.tape, refs(cots));
-  check_close(to_float64_all(gradients), reference_gradients(graph, inputs, cotangents), bound);
 }
 
 TEST_CASE("a user's recurrence runs forward and backward at any length") {

@@ -2,30 +2,14 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <mutex>
-#include <new>
 #include <set>
 #include <thread>
 
 #include "dsl/error.h"
+#include "tests/runtime/allocations.h"
 
 using namespace krait;
-
-namespace {
-std::atomic<int> aligned_allocations = 0;
-}
-
-// Counts what a pool's scratch is made of.
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++aligned_allocations;
-  const auto unit = static_cast<std::size_t>(alignment);
-  void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 TEST_CASE("a pool runs every item once") {
   for (const int threads : {1, 2, 5}) {
@@ -68,16 +52,16 @@ TEST_CASE("scratch is aligned and belongs to one call at a time") {
 TEST_CASE("scratch that was reserved is not allocated again") {
   Pool pool(3);
   pool.reserve_scratch(1000);
-  const int before = aligned_allocations;
+  const std::int64_t before = aligned_allocations();
   CHECK(before >= 3);
   for (const std::size_t bytes : {1000, 10}) {
     pool.parallel_for(300, bytes, [](std::int64_t, std::int64_t, void*) {});
   }
-  CHECK(aligned_allocations == before);
+  CHECK(aligned_allocations() == before);
   std::atomic<int> short_blocks = 0;
   pool.parallel_for(300, 100000, [&](std::int64_t, std::int64_t, void* scratch) {
     static_cast<volatile char*>(scratch)[99999] = 1;
-    if (aligned_allocations == before) ++short_blocks;
+    if (aligned_allocations() == before) ++short_blocks;
   });
   CHECK(short_blocks == 0);
 }
