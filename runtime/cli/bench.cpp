@@ -37,17 +37,14 @@ Passes passes_of(const std::string& text) {
   Passes passes;
   std::istringstream names(text);
   std::string name;
-  const std::string allowed = "forward, backward, step, with commas between";
+  const std::string allowed = "forward, backward, step, each once, with commas between";
   while (std::getline(names, name, ',')) {
-    if (name == "forward") {
-      passes.forward = true;
-    } else if (name == "backward") {
-      passes.backward = true;
-    } else if (name == "step") {
-      passes.step = true;
-    } else {
-      throw UsageError("--passes", text, allowed);
-    }
+    bool* const pass = name == "forward"    ? &passes.forward
+                       : name == "backward" ? &passes.backward
+                       : name == "step"     ? &passes.step
+                                            : nullptr;
+    if (pass == nullptr || *pass) throw UsageError("--passes", text, allowed);
+    *pass = true;
   }
   if (!passes.forward && !passes.backward && !passes.step)
     throw UsageError("--passes", text, allowed);
@@ -116,6 +113,8 @@ class Bench {
       : flags_(flags), blocks_(blocks), problem_(bench_problem(flags.shape, blocks, false)) {
     require_host_dtype(problem_.dtype);
     options_.schedule = parse_schedule(flags.schedule);
+    if (options_.schedule.plan.value_or(PlanKind::chunks) != PlanKind::chunks)
+      throw UsageError("--schedule", flags.schedule, "plan=chunks; --passes names the passes");
     if (!options_.schedule.chunk && problem_.chunk_wish > 0)
       options_.schedule.chunk = problem_.chunk_wish;
     options_.sizes = problem_.sizes;
