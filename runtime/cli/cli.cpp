@@ -37,6 +37,7 @@ int cli(int argc, const char* const* argv, const std::vector<CliBlock>& blocks) 
   return guarded([&] {
     CLI::App program("Kernels for linear recurrences, compiled while the program runs", "krait");
     Command command{blocks};
+    add_bench(program, command);
     add_cache(program, command);
     add_check(program, command);
     add_info(program, command);

@@ -21,6 +21,7 @@ struct Command {
 
 inline constexpr int kOk = 0, kFailed = 1, kWrongUse = 2, kEnvironment = 3;
 
+void add_bench(CLI::App& program, Command& command);
 void add_cache(CLI::App& program, Command& command);
 void add_check(CLI::App& program, Command& command);
 void add_info(CLI::App& program, Command& command);

@@ -105,6 +105,7 @@ Problem problem_of(const ShapeFlags& flags, const std::vector<CliBlock>& blocks)
       "--block is ", flags.block, "; allowed: ", names_of(blocks));
   const BlockSpec spec = spec_of(flags);
   problem.block = block_name(spec);
+  problem.spec = spec;
   problem.function = block_function(spec);
   problem.chunk_wish = chunk_size(spec);
   return problem;

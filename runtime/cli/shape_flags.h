@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ void add_shape_flags(CLI::App& command, ShapeFlags& flags);
 /// What the flags describe.
 struct Problem {
   std::string block;
+  std::optional<BlockSpec> spec;  // none for a block of the user's own
   BlockFunction function;
   DType dtype = DType::f32;
   Sizes sizes;                  // b and t

@@ -28,7 +28,7 @@ void expect(const std::vector<std::string>& arguments, int status, const std::st
 }
 
 TEST_CASE("wrong flags are refused with status 2 and the flag's name") {
-  expect({}, 2, "no command is given; allowed: cache, check, info, print");
+  expect({}, 2, "no command is given; allowed: bench, cache, check, info, print");
   expect({"chek"}, 2, "chek");
   expect({"--version-of-nothing"}, 2, "--version-of-nothing");
   expect({"check"}, 2, "FIXTURE");
