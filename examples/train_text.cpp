@@ -377,7 +377,8 @@ int main(int argc, char** argv) {
   app.add_option("file", options.file, "the text; without: the licences that Debian ships");
   const auto at_least_one = CLI::Range(std::int64_t{1}, std::int64_t{1} << 30);
   app.add_option("--steps", options.steps, "steps of the optimiser")->check(at_least_one);
-  app.add_option("--seconds", options.seconds, "ends the training earlier than the steps")
+  app.add_option("--seconds", options.seconds,
+                 "ends the training, and its learning rate, earlier than the steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "windows a step")->check(at_least_one);
   app.add_option("--seqlen", options.seqlen, "bytes a window")->check(at_least_one);

@@ -23,3 +23,5 @@ krait_example_test(train_text_refuses COMMAND train_text --d-model 33
   PASS "train_text: .*headdim is 64; allowed")
 krait_example_test(train_text_short_text COMMAND train_text ${CMAKE_CURRENT_LIST_FILE}
   PASS "train_text: the text has [0-9]+ bytes; allowed: at least 2570")
+krait_example_test(train_text_no_file COMMAND train_text nowhere.txt
+  PASS "train_text: cannot read nowhere.txt")
