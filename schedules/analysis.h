@@ -50,8 +50,8 @@ struct ContractAxes {
 };
 ContractAxes contract_axes(const Graph& graph, int node);
 
-/// Axes in the order in which the inputs store them, dynamic ones first; parts of an axis stand where it
-/// does. What is stored in this order can be merged back without a copy.
+/// Axes in the order in which the inputs store them, dynamic ones first; parts of an axis stand
+/// where it does. What is stored in this order can be merged back without a copy.
 AxisNames storage_order(const Graph& graph, AxisNames axes);
 
 /// Elements of constant axes, dynamic ones counted as one.

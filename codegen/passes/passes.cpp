@@ -31,7 +31,8 @@ std::vector<TilePass> host_passes() {
   };
 }
 
-void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<TilePass>& passes,
+void run_passes(TileProgram& program, const VectorTarget& target,
+                const std::vector<TilePass>& passes,
                 const std::function<void(const std::string&, const TileProgram&)>& after) {
   for (const TilePass& pass : passes) {
     pass.run(program, target);

@@ -21,7 +21,8 @@ struct TilePass {
 std::vector<TilePass> host_passes();
 
 /// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
-void run_passes(TileProgram& program, const VectorTarget& target, const std::vector<TilePass>& passes,
+void run_passes(TileProgram& program, const VectorTarget& target,
+                const std::vector<TilePass>& passes,
                 const std::function<void(const std::string&, const TileProgram&)>& after = {});
 
 // The passes themselves; their files say what each does and does not.

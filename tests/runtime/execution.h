@@ -13,7 +13,8 @@
 namespace krait {
 
 /// Threads, a BLAS or ("none") no BLAS, kernels kept in memory.
-inline std::shared_ptr<HostDevice> test_device(int threads = 2, const std::string& libblas = "libopenblas.so.0") {
+inline std::shared_ptr<HostDevice> test_device(int threads = 2,
+                                               const std::string& libblas = "libopenblas.so.0") {
   HostDeviceOptions options = HostDeviceOptions::from();
   options.compiler.use_disk = false;
   options.libblas = libblas;
