@@ -152,7 +152,9 @@ void add_check(CLI::App& program, Command& command) {
   CLI::App* const check =
       program.add_subcommand("check", "Run fixtures and compare outputs and gradients");
   check->add_option("FIXTURE", flags->files, "Files in safetensors format")->required();
-  check->add_option("--device", flags->device, "evaluate: the graph itself, in float64; host: generated kernels")
+  check
+      ->add_option("--device", flags->device,
+                   "evaluate: the graph itself, in float64; host: generated kernels")
       ->capture_default_str();
   check->add_option("--dtype", flags->dtype,
                     "Of activations: f64, f32, bf16, f16 (f64 on evaluate, else f32)");
