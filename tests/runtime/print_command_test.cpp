@@ -45,7 +45,7 @@ TEST_CASE("every stage prints every pass, the same text in two processes") {
 
 TEST_CASE("flags of print change what they name") {
   const std::string plan = printed({"--stage", "plan"});
-  CHECK(has(printed({"--stage", "plan", "--chunk", "8"}), "8*c1"));
+  CHECK(has(printed({"--stage", "plan", "--chunk", "8"}), "8*c+q"));
   CHECK(printed({"--stage", "plan", "--chunk", "8"}) ==
         printed({"--stage", "plan", "--schedule", "chunk=8"}));
   CHECK(printed({"--stage", "plan", "--dtype", "f64"}) != plan);
