@@ -14,6 +14,7 @@
 
 #include "dsl/error.h"
 #include "runtime/cli/bench_work.h"
+#include "runtime/cli/kernel_stats.h"
 #include "runtime/cli/limits.h"
 #include "runtime/layer.h"
 
@@ -55,6 +56,7 @@ Passes passes_of(const std::string& text) {
 struct Times {
   std::string pass;  // as the table names it
   std::vector<double> ms;
+  std::int64_t flops = 0;  // of its kernels, see kernel_stats.h
 
   double quantile(double q) const {
     std::vector<double> sorted = ms;
@@ -65,10 +67,11 @@ struct Times {
     return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
   }
   double median() const { return quantile(0.5); }
+  double gflop_s() const { return 1e-6 * static_cast<double>(flops) / median(); }
 };
 
 Times timed(const std::string& pass, std::int64_t repeat, const std::function<void()>& body) {
-  Times times{pass, {}};
+  Times times{pass, {}, 0};
   for (std::int64_t i = 0; i <= repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
     body();
@@ -157,6 +160,14 @@ class Bench {
     return made;
   }
 
+  void keep(Times times, const Layer& layer, const std::vector<Pass>& passes, const Sizes& sizes) {
+    for (const Pass pass : passes)
+      for (const KernelStats& kernel :
+           plan_stats(*layer.plan(pass), sizes, options_.host->vector_target()))
+        times.flops += kernel.flops;
+    report_.times.push_back(std::move(times));
+  }
+
   void time_forward() {
     LayerOptions options = options_;
     options.wanted = std::vector<std::string>();
@@ -186,10 +197,11 @@ class Bench {
     const TensorMap cotangents = refs(ones), places = refs(first.outputs);
     const Tensors gradients = layer.backward(first.tape, cotangents);
     const TensorMap gradient_places = refs(gradients);
-    report_.times.push_back(timed("forward+backward", flags_.repeat, [&] {
+    Times times = timed("forward+backward", flags_.repeat, [&] {
       const Layer::Forward forward = layer.forward(given, places);
       layer.backward(forward.tape, cotangents, gradient_places);
-    }));
+    });
+    keep(std::move(times), layer, {Pass::forward, Pass::backward}, problem_.sizes);
     Memory memory;
     memory.inputs = bytes_of(inputs);
     for (const std::string& name : layer.parameters()) {
@@ -234,7 +246,7 @@ class Bench {
       for (int i = 0; i < kSteps; ++i) layer.step(given, carried, places);
     });
     for (double& ms : times.ms) ms /= kSteps;
-    report_.times.push_back(std::move(times));
+    keep(std::move(times), layer, {Pass::step}, sizes);
   }
 
   const Flags& flags_;
@@ -266,7 +278,9 @@ json to_json(const Flags& flags, const Bench& bench, const Report& report) {
                    {"upper_quartile_ms", rounded(times.quantile(0.75))},
                    {"least_ms", rounded(times.quantile(0))},
                    {"most_ms", rounded(times.quantile(1))},
-                   {"all_ms", std::move(ms)}};
+                   {"all_ms", std::move(ms)},
+                   {"flops", times.flops},
+                   {"gflop_s", rounded(times.gflop_s())}};
   }
   all["passes"] = std::move(passes);
   if (report.memory) {
@@ -298,7 +312,9 @@ void print_text(const Flags& flags, const Bench& bench, const Report& report) {
   for (const Times& times : report.times) {
     out << "  " << std::left << std::setw(18) << times.pass << std::right << std::setw(11)
         << times.median() << " ms   (" << times.quantile(0) << " to " << times.quantile(1)
-        << ", quartiles " << times.quantile(0.25) << " and " << times.quantile(0.75) << ")\n";
+        << ", quartiles " << times.quantile(0.25) << " and " << times.quantile(0.75) << "), "
+        << std::setprecision(1) << times.gflop_s() << " GFLOP/s\n"
+        << std::setprecision(3);
   }
   out << std::setprecision(1);
   if (report.memory) {

@@ -1,59 +1,195 @@
 // krait print: what a block becomes, stage by stage.
+#include <fnmatch.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
 
+#include "codegen/build.h"
+#include "codegen/llvm/emit_llvm.h"
+#include "codegen/passes/passes.h"
 #include "dsl/differentiate.h"
 #include "dsl/error.h"
+#include "runtime/cli/print_stats.h"
 #include "runtime/cli/shape_flags.h"
+#include "runtime/environment.h"
+#include "runtime/host/orc.h"
 #include "schedules/chunk.h"
-#include "schedules/schedule.h"
+#include "schedules/lower.h"
+#include "schedules/one_step.h"
 
 namespace krait {
 namespace {
 
 struct Flags {
   ShapeFlags shape;
-  std::string stage = "graph", pass = "forward", format = "text", schedule;
+  std::string stage = "graph", pass = "forward", format = "text", schedule, after, kernel;
   std::optional<std::int64_t> chunk;
+  bool no_gradients = false, json = false;
 };
 
 constexpr std::int64_t kUsualChunk = 64;
-
-/// --chunk, else the key of --schedule for this pass, else what the spec wishes for.
-std::int64_t chunk_of(const Flags& flags, const Problem& problem) {
-  const Schedule schedule = parse_schedule(flags.schedule);
-  if (flags.chunk) {
-    KRAIT_REQUIRE(*flags.chunk >= 1, "--chunk is ", *flags.chunk, "; allowed: 1 and up");
-    return *flags.chunk;
-  }
-  if (flags.pass == "backward" && schedule.backward_chunk) return *schedule.backward_chunk;
-  if (schedule.chunk) return *schedule.chunk;
-  return problem.chunk_wish > 0 ? problem.chunk_wish : kUsualChunk;
-}
+/// The name under which --after takes a program that no pass has seen.
+constexpr const char* kBuilt = "build";
 
 void require_one_of(const std::string& flag, const std::string& value,
-                    std::initializer_list<const char*> allowed) {
+                    const std::vector<std::string>& allowed) {
   std::string names;
-  for (const char* const name : allowed) {
+  for (const std::string& name : allowed) {
     if (value == name) return;
-    names += (names.empty() ? "" : ", ") + std::string(name);
+    names += (names.empty() ? "" : ", ") + name;
   }
   throw UsageError(flag, value, names);
 }
 
-int run_print(const Flags& flags, const std::vector<CliBlock>& blocks) {
-  require_one_of("--stage", flags.stage, {"graph", "chunked"});
-  require_one_of("--pass", flags.pass, {"forward", "backward"});
+bool is_graph_stage(const std::string& stage) { return stage == "graph" || stage == "chunked"; }
+
+void check_flags(const Flags& flags) {
+  require_one_of("--stage", flags.stage,
+                 {"graph", "chunked", "plan", "tile", "llvm", "asm", "stats"});
+  require_one_of("--pass", flags.pass, {"forward", "backward", "step"});
   require_one_of("--format", flags.format, {"text", "dot"});
-  const Problem problem = problem_of(flags.shape, blocks);
-  const std::int64_t size = chunk_of(flags, problem);
+  const std::string here = " with --stage " + flags.stage;
+  if (flags.format == "dot" && !is_graph_stage(flags.stage))
+    throw UsageError("--format", flags.format, "text" + here);
+  if (flags.stage == "chunked") require_one_of("--pass", flags.pass, {"forward", "backward"});
+  if (!flags.after.empty()) {
+    KRAIT_REQUIRE(flags.stage == "tile", "--after is ", flags.after, "; allowed: none", here);
+    std::vector<std::string> names{kBuilt};
+    for (const TilePass& pass : host_passes()) names.push_back(pass.name);
+    require_one_of("--after", flags.after, names);
+  }
+  KRAIT_REQUIRE(flags.kernel.empty() || (!is_graph_stage(flags.stage) && flags.stage != "plan"),
+                "--kernel is ", flags.kernel, "; allowed: none", here);
+  KRAIT_REQUIRE(!flags.json || flags.stage == "stats", "--json is given; allowed: not", here);
+  KRAIT_REQUIRE(!flags.no_gradients || flags.pass == "forward", "--pass is ", flags.pass,
+                "; allowed: forward with --no-gradients");
+  KRAIT_REQUIRE(!flags.chunk || *flags.chunk >= 1, "--chunk is ", *flags.chunk,
+                "; allowed: 1 and up");
+}
+
+/// That of the flag, --chunk for both passes, else what the spec wishes for.
+Schedule schedule_of(const Flags& flags, const Problem& problem) {
+  Schedule schedule = parse_schedule(flags.schedule);
+  const PlanKind wanted = flags.pass == "step" ? PlanKind::step : PlanKind::chunks;
+  if (schedule.plan.value_or(wanted) != wanted)
+    throw UsageError("--schedule", flags.schedule,
+                     text("plan=", name(wanted), " with --pass ", flags.pass));
+  if (flags.chunk) {
+    schedule.chunk = flags.chunk;
+    schedule.backward_chunk.reset();
+  }
+  if (!schedule.chunk && problem.chunk_wish > 0) schedule.chunk = problem.chunk_wish;
+  return schedule;
+}
+
+Graph graph_of(const Flags& flags, const Problem& problem) {
+  const Schedule schedule = schedule_of(flags, problem);
   Graph graph = problem.graph();
-  if (flags.stage == "chunked") graph = chunk(graph, size);
-  if (flags.pass == "backward") graph = differentiate(graph);
+  if (flags.pass == "step") return one_step(graph);
+  const bool backward = flags.pass == "backward";
+  if (flags.stage == "chunked")
+    graph =
+        chunk(graph, backward && schedule.backward_chunk ? *schedule.backward_chunk
+                                                         : schedule.chunk.value_or(kUsualChunk));
+  return backward ? differentiate(graph) : graph;
+}
+
+/// As a layer of this block has it that is asked for every gradient.
+Plan plan_of(const Flags& flags, const Problem& problem) {
+  if (problem.dtype != DType::f32 && problem.dtype != DType::f64)
+    throw UsageError("--dtype", std::string(name(problem.dtype)),
+                     "f32, f64 with --stage " + flags.stage);
+  const Graph graph = problem.graph();
+  const Schedule schedule = schedule_of(flags, problem);
+  if (flags.pass == "step") return lower_step(graph, schedule);
+  std::vector<std::string> cotangents, wanted;
+  if (!flags.no_gradients) {
+    for (const Output& output : graph.outputs())
+      if (is_float(graph.type(output.value).dtype)) cotangents.push_back(output.name);
+    for (const Value value : graph.inputs())
+      if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
+  }
+  Lowered lowered = lower(graph, schedule, cotangents, wanted);
+  return flags.pass == "forward" ? std::move(lowered.forward) : std::move(lowered.backward);
+}
+
+/// Numbers of the kernels whose name fits --kernel.
+std::vector<int> chosen(const Flags& flags, const Plan& plan) {
+  std::vector<int> kernels;
+  std::string names;
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    const std::string& name = plan.kernels[k].name;
+    names += (names.empty() ? "" : ", ") + name;
+    if (flags.kernel.empty() || ::fnmatch(flags.kernel.c_str(), name.c_str(), 0) == 0)
+      kernels.push_back(static_cast<int>(k));
+  }
+  if (kernels.empty()) throw UsageError("--kernel", flags.kernel, "a pattern for one of " + names);
+  return kernels;
+}
+
+/// The program after the pass of that name, after all where it is empty.
+TileProgram program_of(const Plan& plan, int kernel, const VectorTarget& target,
+                       const std::string& after) {
+  TileProgram program = build(plan, kernel).program;
+  if (after == kBuilt) return program;
+  std::vector<TilePass> passes = host_passes();
+  const auto last = std::find_if(passes.begin(), passes.end(),
+                                 [&](const TilePass& pass) { return pass.name == after; });
+  if (last != passes.end()) passes.erase(last + 1, passes.end());
+  run_passes(program, target, passes);
+  return program;
+}
+
+int print_kernels(const Flags& flags, const Problem& problem) {
+  const Plan plan = plan_of(flags, problem);
+  if (flags.stage == "plan") {
+    std::cout << to_text(plan);
+    return kOk;
+  }
+  const HostTarget host = host_target(read_environment().host_cpu);
+  const VectorTarget target{host.vector_bits, host.vector_registers};
+  const std::vector<int> kernels = chosen(flags, plan);
+  Sizes sizes = problem.sizes;
+  if (flags.pass == "step") sizes["t"] = 1;
+  if (flags.stage == "stats") {
+    std::vector<KernelStats> stats;
+    for (const int kernel : kernels) {
+      stats.push_back(kernel_stats(program_of(plan, kernel, target, ""), sizes));
+      stats.back().name = plan.kernels[static_cast<std::size_t>(kernel)].name;
+      stats.back().kind = name(plan.kernels[static_cast<std::size_t>(kernel)].kind);
+    }
+    const std::int64_t temporaries = arena(plan, sizes).bytes;
+    std::cout << (flags.json ? stats_json(plan, sizes, stats, temporaries)
+                             : stats_text(plan, sizes, stats, temporaries));
+    return kOk;
+  }
+  const HostJit jit(host);
+  const char* between = "";
+  for (const int kernel : kernels) {
+    const TileProgram program = program_of(plan, kernel, target, flags.after);
+    std::cout << between;
+    between = "\n";
+    if (flags.stage == "tile") {
+      std::cout << to_text(program);
+      continue;
+    }
+    const KernelSource source = emit_llvm(program, target);
+    std::cout << (flags.stage == "llvm" ? source.text : jit.assembly(source));
+  }
+  return kOk;
+}
+
+int run_print(const Flags& flags, const std::vector<CliBlock>& blocks) {
+  check_flags(flags);
+  const Problem problem = problem_of(flags.shape, blocks);
+  if (!is_graph_stage(flags.stage)) return print_kernels(flags, problem);
+  const Graph graph = graph_of(flags, problem);
   std::cout << (flags.format == "dot" ? to_dot(graph) : to_text(graph));
   return kOk;
 }
@@ -64,11 +200,19 @@ void add_print(CLI::App& program, Command& command) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* const print = program.add_subcommand("print", "Print what a block becomes");
   add_shape_flags(*print, flags->shape);
-  print->add_option("--stage", flags->stage, "graph, chunked")->capture_default_str();
-  print->add_option("--pass", flags->pass, "forward, backward")->capture_default_str();
-  print->add_option("--format", flags->format, "text, dot (Graphviz)")->capture_default_str();
+  print->add_option("--stage", flags->stage, "graph, chunked, plan, tile, llvm, asm, stats")
+      ->capture_default_str();
+  print->add_option("--pass", flags->pass, "forward, backward, step")->capture_default_str();
+  print->add_option("--after", flags->after,
+                    "Tile programs after this pass: build (none), simplify, guard, pack, ...");
+  print->add_option("--kernel", flags->kernel, "Kernels whose name fits this pattern (*, ?)");
+  print->add_flag("--no-gradients", flags->no_gradients,
+                  "Forward of a layer that keeps nothing for backward");
+  print->add_option("--format", flags->format, "Of graphs: text, dot (Graphviz)")
+      ->capture_default_str();
   print->add_option("--chunk", flags->chunk, "Positions a chunk (64, or what the spec names)");
   print->add_option("--schedule", flags->schedule, "\"chunk=64 backward.chunk=32\"");
+  print->add_flag("--json", flags->json, "Stats as one JSON object");
   print->callback([flags, &command] {
     command.run = [flags, &command] { return run_print(*flags, command.blocks); };
   });

@@ -1,6 +1,7 @@
 #include "runtime/host/gemm.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "dsl/error.h"
@@ -83,13 +84,18 @@ struct Matrix {
   std::int64_t row_length = 1;  // from one row in memory to the next
 };
 
+/// The longest row of a matrix that the interface of a BLAS can express.
+constexpr std::int64_t longest_row = std::numeric_limits<std::int32_t>::max();
+
 /// `rows` by `columns` positions with these strides as a matrix in row-major order, or as the
 /// transposed of one.
 std::optional<Matrix> matrix_of(std::int64_t rows, std::int64_t row_stride, std::int64_t columns,
                                 std::int64_t column_stride) {
-  if ((columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns))
+  if ((columns == 1 || column_stride == 1) &&
+      (rows == 1 || (row_stride >= columns && row_stride <= longest_row)))
     return Matrix{false, rows == 1 ? columns : row_stride};
-  if ((rows == 1 || row_stride == 1) && (columns == 1 || column_stride >= rows))
+  if ((rows == 1 || row_stride == 1) &&
+      (columns == 1 || (column_stride >= rows && column_stride <= longest_row)))
     return Matrix{true, columns == 1 ? rows : column_stride};
   return std::nullopt;
 }

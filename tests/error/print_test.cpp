@@ -34,6 +34,33 @@ TEST_CASE("flags that describe no block are refused, flag, value and what is all
   expect({"--block", "ssd", "--size", "h=3"}, 2, "--size is h=3");
 }
 
+TEST_CASE("flags of print that do not fit the stage are refused") {
+  const auto ssd = [](std::vector<std::string> more, const std::string& said) {
+    more.insert(more.begin(), {"--block", "ssd"});
+    expect(more, 2, said);
+  };
+  ssd({"--stage", "chunked", "--pass", "step"}, "--pass is step; allowed: forward, backward");
+  ssd({"--stage", "llvm", "--after", "pack"}, "--after is pack; allowed: none with --stage llvm");
+  ssd({"--stage", "tile", "--after", "lunch"}, "--after is lunch; allowed: build, simplify");
+  ssd({"--stage", "plan", "--kernel", "y"}, "--kernel is y; allowed: none with --stage plan");
+  ssd({"--stage", "asm", "--kernel", "z*"}, "--kernel is z*; allowed: a pattern for one of ");
+  ssd({"--stage", "plan", "--json"}, "--json is given; allowed: not with --stage plan");
+  ssd({"--stage", "plan", "--format", "dot"}, "--format is dot; allowed: text with --stage plan");
+  ssd({"--stage", "plan", "--dtype", "bf16"}, "--dtype is bf16; allowed: f32, f64");
+  ssd({"--stage", "plan", "--schedule", "plan=step"},
+      "--schedule is plan=step; allowed: plan=chunks");
+  ssd({"--stage", "plan", "--schedule", "plan=recurrent"}, "--schedule is plan=recurrent");
+  ssd({"--stage", "plan", "--pass", "step", "--schedule", "plan=chunks"},
+      "--schedule is plan=chunks; allowed: plan=step");
+  ssd({"--stage", "plan", "--pass", "backward", "--no-gradients"},
+      "--pass is backward; allowed: forward with --no-gradients");
+  expect({"--block", "selective_scan", "--stage", "plan"}, 2, "plan");
+  const ProgramResult unknown =
+      run_program({"print", "--block", "ssd", "--stage", "asm"}, {"KRAIT_HOST_CPU=abacus"});
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err.find("KRAIT_HOST_CPU is abacus") != std::string::npos);
+}
+
 TEST_CASE("sizes that a block does not have or cannot have are refused") {
   expect({"--block", "ssd", "--headdim", "0"}, 2, "headdim is 0");
   expect({"--block", "ssd", "--headdim", "five"}, 2, "--headdim");

@@ -76,6 +76,27 @@ TEST_CASE("a user's own block takes the same commands") {
   CHECK(say({"print", "--block", "fading_sum"}).status == 2);
 }
 
+TEST_CASE("a user's own block goes through every stage, and is timed") {
+  const std::vector<CliBlock> blocks{fading_sum()};
+  const auto run = [&](std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin() + 1, {"--block", "fading_sum", "--size", "c=24"});
+    const Said said = say(arguments, blocks);
+    INFO(said.err);
+    CHECK(said.status == 0);
+    return said.out;
+  };
+  CHECK(run({"print", "--stage", "plan"}).find("c 24") != std::string::npos);
+  CHECK(run({"print", "--stage", "tile", "--pass", "backward"}).find("copy (") !=
+        std::string::npos);
+  CHECK(run({"print", "--stage", "llvm", "--pass", "step"}).find("define void @") !=
+        std::string::npos);
+  CHECK(run({"print", "--stage", "asm"}).find(".text") != std::string::npos);
+  CHECK(run({"print", "--stage", "stats", "--json"}).find("\"flops\"") != std::string::npos);
+  CHECK(run({"bench", "--seqlen", "64", "--repeat", "1", "--passes", "forward,backward,step",
+             "--json"})
+            .find("\"step_ms\"") != std::string::npos);
+}
+
 TEST_CASE("an error in a user's block is reported, not thrown") {
   CliBlock broken = fading_sum();
   broken.build = [](Scope&, const Sizes&) { throw std::runtime_error("no good"); };
