@@ -8,6 +8,18 @@
 #include "codegen/passes/passes.h"
 
 namespace krait {
+namespace {
+
+/// Without the number that tells kernels of one plan apart: so the text of a kernel is the same in
+/// every layer that is equal, and is compiled once.
+std::string without_number(const std::string& name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  const bool numbered =
+      end != std::string::npos && end > 0 && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
+}
+
+}  // namespace
 
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
   BuiltKernel built = build(plan, index);
@@ -23,8 +35,10 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
     if (read >= 0 && written >= 0 && may_share(built.program, read, written))
       kernel.in_place.push_back({built.objects[read], built.objects[written]});
   }
+  built.program.name = without_number(built.program.name);
   run_passes(built.program, target, host_passes());
   kernel.source = emit_llvm(built.program, target);
+  kernel.source.name = plan.kernels[index].name;
   kernel.objects = std::move(built.objects);
   for (int var : built.program.grid) kernel.grid.push_back(built.program.vars[var].extent);
   kernel.arguments = std::move(built.program.arguments);

@@ -42,6 +42,18 @@ TEST_CASE("blocks on the host, with states and documents, in ragged chunks") {
   }
 }
 
+TEST_CASE("equal layers share their kernels") {
+  BackboneSpec spec{.d_model = 16, .n_layer = 3, .d_input = 3};
+  spec.ssm_cfg = Mamba2Spec{.d_model = 16, .d_state = 8, .headdim = 8};
+  const LayerOptions shared = options(DType::f32, "chunk=16");
+  const Layer three(block_function(spec), shared);
+  CHECK(three.counters().compiled > 0);
+  CHECK(three.counters().shared > 0);
+  spec.n_layer = 4;
+  const Layer four(block_function(spec), shared);
+  CHECK(four.counters().compiled == 0);
+}
+
 TEST_CASE("angles stay exact in f32 over two thousand large steps") {
   const Mamba3ScanSpec spec{.nheads = 2, .headdim = 4, .d_state = 8, .initial_state = true};
   const Graph graph = build_graph(block_function(spec), DType::f64);
