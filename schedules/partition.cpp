@@ -99,6 +99,7 @@ class Partitioner {
     request_boundaries(analysis_, placement_);
     chains_ = form_chains(analysis_, placement_);
     share_products();
+    part_at_sums_over_loops();
     form_groups();
     join_sums();
     for (const Group& group : groups_) add_kernel(group);
@@ -140,6 +141,91 @@ class Partitioner {
           placement_.request({node, 0});
       }
     }
+  }
+
+  /// In a kernel with products a constant outer axis that is summed over is a loop, so its sum is
+  /// there only when the loop has ended. Where something that varies along the axis needs the sum,
+  /// what the products give is kept, and the rest is done by a kernel without the loop.
+  void part_at_sums_over_loops() {
+    std::set<Value> of_chains;
+    for (const Chain& chain : chains_) of_chains.merge(owned_by(chain));
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [sink, views] : placement_.stored()) {
+        if (of_chains.count(sink) || analysis_.product[sink.node]) continue;
+        const std::set<Value> kept = kept_before_sum(closure_of({sink}, {sink}));
+        if (kept.empty()) continue;
+        for (Value value : kept) placement_.request(value);
+        again = true;
+        break;
+      }
+    }
+  }
+
+  /// Where something along a loop of the closure needs a sum over the loop: the last value by way
+  /// of which alone products reach the sink; the sum itself where there is none.
+  std::set<Value> kept_before_sum(const Closure& closure) const {
+    for (const AxisMapping& mapped : local_mapping(analysis_, closure)) {
+      if (mapped.kind != AxisMapping::Kind::serial || !contains(analysis_.outer, mapped.axis) ||
+          analysis_.is_dynamic(mapped.axis))
+        continue;
+      for (int sum : closure.nodes) {
+        if (!contains(analysis_.summed(sum), mapped.axis)) continue;
+        const std::set<int> behind = inside(closure, sum, true);
+        if (std::none_of(behind.begin(), behind.end(), [&](int node) {
+              return node != sum && contains(graph().node(node).results[0].axes, mapped.axis);
+            }))
+          continue;
+        const std::set<int> before = inside(closure, sum, false);
+        for (auto node = before.rbegin(); node != before.rend(); ++node)
+          if (*node != sum && !is_view(graph().node(*node).op) &&
+              contains(graph().node(*node).results[0].axes, mapped.axis) &&
+              guards_products(closure, *node))
+            return {{*node, 0}};
+        return {{sum, 0}};
+      }
+    }
+    return {};
+  }
+
+  /// Whether the node needs a product, and every product reaches the sinks by way of it.
+  bool guards_products(const Closure& closure, int node) const {
+    const std::set<int> needed = inside(closure, node, false);
+    if (std::none_of(needed.begin(), needed.end(),
+                     [&](int other) { return analysis_.matmul[static_cast<std::size_t>(other)]; }))
+      return false;
+    std::set<int> reached;
+    for (Value sink : closure.sinks)
+      if (sink.node != node) reached.insert(sink.node);
+    for (auto other = closure.nodes.rbegin(); other != closure.nodes.rend(); ++other) {
+      if (!reached.count(*other)) continue;
+      if (analysis_.matmul[static_cast<std::size_t>(*other)]) return false;
+      for (Value operand : graph().node(*other).operands)
+        if (operand.node != node) reached.insert(operand.node);
+    }
+    return true;
+  }
+
+  /// Nodes of the closure that depend on `start`, or that it depends on, itself included.
+  std::set<int> inside(const Closure& closure, int start, bool behind) const {
+    std::set<int> reached{start};
+    const auto reads = [&](int reader, int node) {
+      const auto& operands = graph().node(reader).operands;
+      return std::any_of(operands.begin(), operands.end(),
+                         [&](Value operand) { return operand.node == node; });
+    };
+    const auto visit = [&](int node) {
+      for (int other : reached)
+        if (behind ? reads(node, other) : reads(other, node)) {
+          reached.insert(node);
+          return;
+        }
+    };
+    if (behind)
+      std::for_each(closure.nodes.begin(), closure.nodes.end(), visit);
+    else
+      std::for_each(closure.nodes.rbegin(), closure.nodes.rend(), visit);
+    return reached;
   }
 
   void form_groups() {

@@ -176,7 +176,8 @@ class Bench {
     const TensorMap given = refs(inputs);
     const Tensors outputs = layer.forward(given).outputs;
     const TensorMap places = refs(outputs);
-    report_.times.push_back(timed("forward", flags_.repeat, [&] { layer.forward(given, places); }));
+    keep(timed("forward", flags_.repeat, [&] { layer.forward(given, places); }), layer,
+         {Pass::forward}, problem_.sizes);
   }
 
   void time_backward() {

@@ -26,6 +26,7 @@ TEST_CASE("bench reports each pass asked for, the memory and the limits") {
     CHECK(all.at(key).get<double>() > 0);
   for (const json& pass : all.at("passes")) {
     CHECK(pass.at("all_ms").size() == 2);
+    CHECK(pass.at("flops") > 0);
     CHECK(pass.at("least_ms") <= pass.at("median_ms"));
     CHECK(pass.at("median_ms") <= pass.at("most_ms"));
   }
