@@ -121,9 +121,8 @@ class Segmenter {
   /// How many resets stand in each part.
   Value any(Value reset, const std::string& axis, bool reverse) {
     Scalar flag;
-    flag.finish(flag.apply(ScalarOp::select,
-                           flag.apply(ScalarOp::equal, flag.operand(0), flag.constant(0)),
-                           flag.constant(0), flag.constant(1)));
+    flag.finish(flag.apply(ScalarOp::logical_not,
+                           flag.apply(ScalarOp::equal, flag.operand(0), flag.constant(0))));
     return total(to_.map(flag, {reset}), axis, reverse);
   }
 
