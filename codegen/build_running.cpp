@@ -159,7 +159,10 @@ void build_cumsum(Values& values, int number, const Cumsum& op) {
   std::optional<Value> reset;
   if (op.has_initial) initial = node.operands[1];
   if (op.has_reset) reset = node.operands.back();
+  // A late sum sees its resets where they stand.
+  const bool looks_ahead = op.reverse && !op.late;
   if (!builder.is_mapped(op.axis)) {
+    KRAIT_ASSERT(!op.late || !reset, "a late sum with a reset along ", op.axis, ", no loop");
     const Place place = values.place_of_node(number);
     ScanTile scan;
     scan.domain = builder.vars(builder.tile_axes(node.results[1].axes));
@@ -190,19 +193,19 @@ void build_cumsum(Values& values, int number, const Cumsum& op) {
   // Backwards a reset cuts between this position and the one before it: it counts in the next turn.
   int cut = -1;
   std::vector<int> cut_domain;
-  if (reset && op.reverse) {
+  if (reset && looks_ahead) {
     const AxisNames axes = values.graph().type(*reset).axes;
     cut = builder.tile("cut", DType::i32, axes);
     cut_domain = builder.vars(builder.tile_axes(axes));
     builder.add(state.outside, Fill{cut_domain, builder.access(cut), 0});
   }
-  auto update = [&values, &builder, node, reset, state, cut, cut_domain, op] {
+  auto update = [&values, &builder, node, reset, state, cut, cut_domain, looks_ahead, op] {
     Scalar sum;
     int before = sum.operand(0);
     std::vector<Access> operands{builder.access(state.buffer),
                                  builder.access(values.on_chip(node.operands[0]))};
     if (reset) {
-      operands.push_back(builder.access(op.reverse ? cut : values.on_chip(*reset)));
+      operands.push_back(builder.access(looks_ahead ? cut : values.on_chip(*reset)));
       before =
           sum.apply(ScalarOp::select, sum.apply(ScalarOp::equal, sum.operand(2), sum.constant(0)),
                     before, sum.constant(0));

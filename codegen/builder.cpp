@@ -31,6 +31,8 @@ void Builder::map_axes(const std::vector<AxisMapping>& mapping) {
       const int part =
           program().add_var({axis.block_axis, VarKind::grid, Extent::constant(axis.blocks)});
       part_vars_[axis.axis] = part;
+      // What each part starts from and leaves varies along the axis of the parts.
+      if (graph().has_axis(axis.block_axis)) mapped_[axis.block_axis] = part;
       program().grid.push_back(part);
     }
     mapped_[axis.axis] = program().add_var({axis.axis, VarKind::loop, extent});

@@ -106,6 +106,14 @@ struct Reduce {
 /// Results: the running value (exclusive: before x[t] is added: y[t-1], without the reset at t),
 /// and the last y, without `axis`. wrap: every value is kept in [-1/2, 1/2) (turns); integer x
 /// gives i32. Reverse with a reset: `initial` enters at the end.
+/// late (with reverse): the forward recurrence run from the end, y[t] = (reset[t] ? 0 : y[t+1]) +
+/// x[t]; it has no derivative of its own.
+///
+/// parts: an axis of constant size K. Part i of the running axis, of size C, holds the positions
+/// from i ceil(C / K) on, ceil(C / K) of them or as many as there are; each part runs for itself.
+/// The last y varies along `parts` (in an empty part it is what entered), and `initial` may. No
+/// reset is seen across parts: with reverse and a reset only where late. It has no derivative of
+/// its own.
 struct Cumsum {
   std::string axis;
   bool reverse = false;
@@ -113,6 +121,8 @@ struct Cumsum {
   bool wrap = false;
   bool has_initial = false;
   bool has_reset = false;
+  bool late = false;
+  std::string parts{};
   bool operator==(const Cumsum&) const = default;
 };
 
@@ -127,12 +137,14 @@ struct Cumsum {
 /// late (with reverse): the forward recurrence run from the end, S[t] = (reset[t] ? 0 :
 /// exp(log_decay[t]) S[t+1]) + u[t], S past the end = initial; results as forwards. It is what the
 /// adjoint is for a u that is shifted by one; it has no derivative of its own.
+/// parts: as of Cumsum; result 2 varies along it, and `initial` may.
 struct Scan {
   std::string axis;
   bool reverse = false;
   bool has_initial = false;
   bool has_reset = false;
   bool late = false;
+  std::string parts{};
   bool operator==(const Scan&) const = default;
 };
 

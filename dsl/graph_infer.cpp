@@ -97,10 +97,14 @@ class Inference {
     count(1 + op.has_initial + op.has_reset);
     among("axis", op.axis, axes(0));
     if (op.wrap) floating("wrap", 0);
+    late(op.late, op.reverse);
     DType result = accumulator(dtype(0));
-    if (op.has_initial) result = initial(1, result, axes(0), op.axis);
+    const AxisNames last = parts(op.parts, axes(0), op.axis);
+    if (!op.parts.empty() && op.reverse && op.has_reset && !op.late)
+      fail("parts", quoted(op.parts), "none for a reverse sum with a reset that is not late");
+    if (op.has_initial) result = initial(1, result, last);
     if (op.has_reset) reset(1 + op.has_initial, axes(0), op.axis);
-    return {{result, axes(0)}, {result, without(axes(0), {op.axis})}};
+    return {{result, axes(0)}, {result, last}};
   }
 
   std::vector<Type> operator()(const Scan& op) {
@@ -111,10 +115,12 @@ class Inference {
     state.insert(state.end(), axes(1).begin(), axes(1).end());
     state = graph_.sorted(state);
     among("axis", op.axis, state);
+    late(op.late, op.reverse);
     DType result = accumulator(wider(dtype(0), dtype(1)));
-    if (op.has_initial) result = initial(2, result, state, op.axis);
+    const AxisNames last = parts(op.parts, state, op.axis);
+    if (op.has_initial) result = initial(2, result, last);
     if (op.has_reset) reset(2 + op.has_initial, state, op.axis);
-    return {{result, state}, {result, state}, {result, without(state, {op.axis})}};
+    return {{result, state}, {result, state}, {result, last}};
   }
 
   std::vector<Type> operator()(const Gap& op) {
@@ -348,8 +354,24 @@ class Inference {
            is_float(dtype(as)) ? "a float dtype" : "i32");
   }
 
-  DType initial(int operand, DType result, const AxisNames& state, const std::string& axis) const {
-    subset("initial", axes(operand), without(state, {axis}));
+  void late(bool late, bool reverse) const {
+    if (late && !reverse) fail("late", "true", "false where it does not run in reverse");
+  }
+
+  /// The axes of what is left in the end: without the axis that runs, with that of its parts.
+  AxisNames parts(const std::string& parts, const AxisNames& state, const std::string& axis) const {
+    AxisNames last = without(state, {axis});
+    if (parts.empty()) return last;
+    fresh("parts", parts, state);
+    const Extent& extent = graph_.axis(parts).extent;
+    if (!extent.is_constant())
+      fail("parts", quoted(parts) + " of size " + extent.text(), "a constant size");
+    last.push_back(parts);
+    return graph_.sorted(last);
+  }
+
+  DType initial(int operand, DType result, const AxisNames& last) const {
+    subset("initial", axes(operand), last);
     same_class("initial", operand, operand - 1);
     return accumulator(wider(result, dtype(operand)));
   }

@@ -112,12 +112,12 @@ class Printer {
     std::string operator()(const Cumsum& op) const {
       return op.axis + " of " + operands[0] + carried(1, op.has_initial, op.has_reset) +
              (op.reverse ? ", reverse" : "") + (op.exclusive ? ", exclusive" : "") +
-             (op.wrap ? ", wrap" : "");
+             (op.wrap ? ", wrap" : "") + (op.late ? ", late" : "") + in_parts(op.parts);
     }
     std::string operator()(const Scan& op) const {
       return op.axis + " of " + operands[1] + ", log_decay " + operands[0] +
              carried(2, op.has_initial, op.has_reset) + (op.reverse ? ", reverse" : "") +
-             (op.late ? ", late" : "");
+             (op.late ? ", late" : "") + in_parts(op.parts);
     }
     std::string operator()(const PairSum& op) const {
       return "along " + op.axis + ", " + operands[0];
@@ -160,6 +160,9 @@ class Printer {
       return op.from + " to " + op.to + " of " + operands[0];
     }
 
+    static std::string in_parts(const std::string& parts) {
+      return parts.empty() ? "" : ", in parts " + parts;
+    }
     std::string carried(int first, bool has_initial, bool has_reset) const {
       std::string text;
       if (has_initial) text += ", initial " + operands[first];

@@ -103,13 +103,16 @@ Analysis::Analysis(const Graph& of) : graph(of), users(of.users()) {
   running.resize(count);
   product.resize(count);
   matmul.resize(count);
+  std::set<std::string> part_axes;
   for (std::size_t i = 0; i < count; ++i) {
     const Node& node = graph.node(static_cast<int>(i));
-    if (const auto* scan = std::get_if<Scan>(&node.op); scan && is_dynamic(scan->axis)) {
+    part_axes.insert(parts_of(static_cast<int>(i)));
+    if (const auto* scan = std::get_if<Scan>(&node.op)) {
       running[i] = true;
       running_axes.insert(scan->axis);
     }
-    if (const auto* cumsum = std::get_if<Cumsum>(&node.op); cumsum && is_dynamic(cumsum->axis)) {
+    if (const auto* cumsum = std::get_if<Cumsum>(&node.op);
+        cumsum && (is_dynamic(cumsum->axis) || part_axes.count(cumsum->axis))) {
       running[i] = true;
       running_axes.insert(cumsum->axis);
     }
@@ -119,7 +122,7 @@ Analysis::Analysis(const Graph& of) : graph(of), users(of.users()) {
       split_axes[merge->outer] = {merge->axis, merge->inner};
   }
   for (const Axis& axis : graph.axes())
-    if (!axis.extent.is_constant()) outer.push_back(axis.name);
+    if (!axis.extent.is_constant() || part_axes.count(axis.name)) outer.push_back(axis.name);
   for (std::size_t i = 0; i < count; ++i) {
     const Node& node = graph.node(static_cast<int>(i));
     const auto* contract = std::get_if<Contract>(&node.op);
@@ -179,6 +182,24 @@ bool Analysis::is_reverse(int node) const {
   if (const auto* scan = std::get_if<Scan>(&op)) return scan->reverse;
   if (const auto* cumsum = std::get_if<Cumsum>(&op)) return cumsum->reverse;
   return false;
+}
+
+std::string Analysis::parts_of(int node) const {
+  const Op& op = graph.node(node).op;
+  if (const auto* scan = std::get_if<Scan>(&op)) return scan->parts;
+  if (const auto* cumsum = std::get_if<Cumsum>(&op)) return cumsum->parts;
+  return "";
+}
+
+bool Analysis::is_first_pass(int node) const {
+  return !parts_of(node).empty() && !is_second_pass(node);
+}
+
+bool Analysis::is_second_pass(int node) const {
+  if (parts_of(node).empty()) return false;
+  const Op& op = graph.node(node).op;
+  if (const auto* scan = std::get_if<Scan>(&op)) return scan->has_initial;
+  return std::get<Cumsum>(op).has_initial;
 }
 
 }  // namespace krait

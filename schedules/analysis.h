@@ -20,14 +20,16 @@ struct Analysis {
 
   const Graph& graph;
   std::vector<std::vector<int>> users;
-  /// Along whose direction a node runs: Scan and Cumsum along a dynamic axis.
+  /// What carries a value from one turn of a loop to the next: every Scan, a Cumsum along a dynamic
+  /// axis or along one that counts the parts of another.
   std::vector<bool> running;
   /// A library GEMM: a Contract of two operands of which one is a parameter, or that sums over
   /// dynamic axes, with at least 16 free positions on both sides.
   std::vector<bool> product;
   /// Another Contract with free axes on both sides and a sum: register-blocked inside a kernel.
   std::vector<bool> matmul;
-  /// Axes along which work is cut: dynamic ones, and those that some matmul batches over.
+  /// Axes along which work is cut: dynamic ones, their parts, and those that some matmul batches
+  /// over.
   AxisNames outer;
   /// By the outer axis of each dynamic Split or Merge.
   std::map<std::string, SplitAxis> split_axes;
@@ -39,6 +41,12 @@ struct Analysis {
   bool is_reverse(int node) const;
   /// Whether the axis counts positions inside a chunk.
   bool is_position(const std::string& axis) const { return positions.count(axis) != 0; }
+  /// Of what runs in parts: the axis of the parts; empty for others.
+  std::string parts_of(int node) const;
+  /// Gives what each part leaves when it starts from zero, and nothing else.
+  bool is_first_pass(int node) const;
+  /// Runs over the parts with what enters each.
+  bool is_second_pass(int node) const;
 
   std::set<std::string> running_axes;
   std::set<std::string> positions;

@@ -21,8 +21,17 @@ class Former {
       : analysis_(analysis), graph_(analysis.graph), placement_(placement) {}
 
   std::vector<Chain> run() {
-    for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
-      if (analysis_.running[i]) assign(static_cast<int>(i));
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const int node = static_cast<int>(i);
+      int latest = -1;
+      for (Value operand : graph_.node(node).operands)
+        latest = std::max(latest, waits_for_[operand.node]);
+      if (analysis_.running[i]) {
+        assign(node, latest);
+        latest = std::max(latest, chain_of_.at(node));
+      }
+      waits_for_.push_back(latest);
+    }
     for (Chain& chain : chains_) {
       std::set<std::string> axes;
       for (int node : chain.nodes)
@@ -63,8 +72,9 @@ class Former {
   }
 
   /// Joins a chain that the node depends on and that runs the same way, unless heavy work that
-  /// others need too lies between, or a chain of the other direction does.
-  void assign(int node) {
+  /// others need too lies between, or a chain of the other direction does. `waits_for` is the last
+  /// chain behind the node, by way of memory or not.
+  void assign(int node, int waits_for) {
     const std::string axis = running_axis(graph_.node(node).op);
     const std::set<int> within = cone(node);
     int joined = -1;
@@ -73,22 +83,66 @@ class Former {
       if (analysis_.running[other]) latest = std::max(latest, chain_of_.at(other));
     if (latest >= 0) {
       const Chain& chain = chains_[latest];
-      const bool same_way = chain.axis == axis && chain.reverse == analysis_.is_reverse(node);
       if (!heavy_between(chain, within, node)) {
-        if (same_way) joined = latest;
+        if (same_way(chain, node) && may_join(latest, node, waits_for)) joined = latest;
       } else {
         // What it runs over is made where others need it too.
-        const bool scan = std::holds_alternative<Scan>(graph_.node(node).op);
-        placement_.request(graph_.node(node).operands[scan ? 1 : 0]);
+        placement_.request(run_over(node));
       }
     }
+    if (joined < 0 && continues_first_pass(node) && waits_for < chain_of_.at(last_assigned_) + 1)
+      joined = chain_of_.at(last_assigned_);
     if (joined < 0) {
       joined = static_cast<int>(chains_.size());
-      chains_.push_back({{}, axis, analysis_.is_reverse(node), {}, {}, {}});
+      chains_.push_back(
+          {{}, axis, analysis_.is_reverse(node), analysis_.parts_of(node), {}, {}, {}});
     }
     chains_[joined].nodes.push_back(node);
     chain_of_[node] = joined;
+    last_assigned_ = node;
+    // Of a first pass only the end is read, by a loop over the parts.
+    if (analysis_.is_first_pass(node))
+      placement_.request({node, std::holds_alternative<Scan>(graph_.node(node).op) ? 2 : 1});
+    // A second pass does no product of another loop again that it can read in the sum it runs over.
+    if (analysis_.is_second_pass(node) && std::holds_alternative<Cumsum>(graph_.node(node).op) &&
+        has_any_product(run_over(node).node))
+      placement_.request(run_over(node));
   }
+
+  Value run_over(int node) const {
+    const bool scan = std::holds_alternative<Scan>(graph_.node(node).op);
+    return graph_.node(node).operands[scan ? 1 : 0];
+  }
+
+  bool same_way(const Chain& chain, int node) const {
+    return chain.axis == running_axis(graph_.node(node).op) &&
+           chain.reverse == analysis_.is_reverse(node) && chain.parts == analysis_.parts_of(node);
+  }
+
+  /// With parts, other chains wait for a chain's ends and give what it starts from.
+  bool may_join(int chain, int node, int waits_for) const {
+    return analysis_.parts_of(node).empty() ||
+           (!analysis_.is_second_pass(node) && waits_for <= chain);
+  }
+
+  /// Whether the node runs beside the first pass that was assigned last, cut along the same axes.
+  bool continues_first_pass(int node) const {
+    if (last_assigned_ < 0 || !analysis_.is_first_pass(node) ||
+        !analysis_.is_first_pass(last_assigned_) ||
+        !same_way(chains_[chain_of_.at(last_assigned_)], node))
+      return false;
+    auto cut = [&](int of) {
+      AxisNames axes;
+      for (const auto& axis : graph_.node(of).results[0].axes)
+        if (contains(analysis_.outer, axis)) axes.push_back(axis);
+      return axes;
+    };
+    return cut(node) == cut(last_assigned_);
+  }
+
+  /// Whether the node runs in parts: what it reads is made again in the other pass, in a kernel of
+  /// its own.
+  bool is_pass(int node) const { return !analysis_.parts_of(node).empty(); }
 
   /// Whether something that a product of the chain's states goes into, on the way to `node`, is
   /// read elsewhere too.
@@ -108,7 +162,10 @@ class Former {
     }
     return std::any_of(heavy.begin(), heavy.end(), [&](int inner) {
       return std::any_of(analysis_.users[inner].begin(), analysis_.users[inner].end(),
-                         [&](int user) { return user != node && !within.count(user); });
+                         [&](int user) {
+                           const bool other_pass = is_pass(node) && is_pass(user);
+                           return user != node && !within.count(user) && !other_pass;
+                         });
     });
   }
 
@@ -162,6 +219,7 @@ class Former {
   /// again.
   bool absorb(Chain& chain, std::set<Value>& requests) const {
     std::set<int> after;  // done once the loop has ended
+    std::set<int> sums;   // of these, what each part gives a part of
     std::set<int> members;
     for (int node : descendants(chain)) {
       if (analysis_.running[node]) return false;
@@ -184,10 +242,14 @@ class Former {
       const bool waits = std::any_of(operands.begin(), operands.end(), [&](Value operand) {
         return after.count(operand.node) != 0 || is_last(chain, operand);
       });
-      if (contains(summed, chain.axis))
+      if (contains(summed, chain.axis)) {
         after.insert(node);
-      else if (waits) {
-        if (contains(axes, chain.axis)) {
+        if (!chain.parts.empty()) sums.insert(node);
+      } else if (waits) {
+        const bool waits_for_sum =
+            std::any_of(operands.begin(), operands.end(),
+                        [&](Value operand) { return sums.count(operand.node) != 0; });
+        if (contains(axes, chain.axis) || waits_for_sum) {
           // Needs the end of the loop at every position: for a later kernel.
           for (Value operand : operands)
             if (members.count(operand.node) || is_state(chain, operand.node))
@@ -291,7 +353,8 @@ class Former {
       for (int node : within) {
         if (!analysis_.matmul[node]) continue;
         const auto& users = analysis_.users[node];
-        if (std::any_of(users.begin(), users.end(), [&](int user) { return !inside.count(user); }))
+        if (std::any_of(users.begin(), users.end(),
+                        [&](int user) { return !inside.count(user) && !is_pass(user); }))
           requests.insert(operand);
       }
   }
@@ -320,7 +383,7 @@ class Former {
         for (Value operand : graph_.node(user).operands) {
           if (operand.node == node) placement_.request(operand);
           // What meets the states only after this chain has run is not made again for that.
-          else if (!core.count(user) && has_any_product(operand.node))
+          else if (!core.count(user) && !is_pass(user) && has_any_product(operand.node))
             placement_.request(operand);
         }
       }
@@ -328,7 +391,7 @@ class Former {
     for (int node : core) {
       if (!analysis_.matmul[node] || analysis_.running[node]) continue;
       for (int user : analysis_.users[node])
-        if (!core.count(user)) {
+        if (!core.count(user) && !is_pass(user)) {
           placement_.request({node, 0});
           break;
         }
@@ -340,7 +403,9 @@ class Former {
   Placement& placement_;
   std::vector<Chain> chains_;
   std::map<int, int> chain_of_;
-  std::set<int> absorbed_;  // members of the chains decided so far
+  std::vector<int> waits_for_;  // of each node: the last chain that it needs
+  int last_assigned_ = -1;      // the running node that was given a chain last
+  std::set<int> absorbed_;      // members of the chains decided so far
 };
 
 }  // namespace

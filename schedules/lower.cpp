@@ -6,6 +6,7 @@
 #include "schedules/normalise.h"
 #include "schedules/one_step.h"
 #include "schedules/partition.h"
+#include "schedules/segment.h"
 
 namespace krait {
 namespace {
@@ -16,8 +17,14 @@ std::int64_t chunk_size(const Schedule& schedule, Pass pass) {
   return schedule.chunk.value_or(fallback);
 }
 
+std::int64_t segments(const Schedule& schedule, Pass pass) {
+  if (pass == Pass::step) return 1;
+  if (pass == Pass::backward && schedule.backward_segments) return *schedule.backward_segments;
+  return schedule.segments.value_or(1);
+}
+
 Plan planned(const Graph& graph, const Schedule& schedule, Pass pass) {
-  Plan plan = partition(normalise(graph), schedule, pass);
+  Plan plan = partition(in_segments(normalise(graph), segments(schedule, pass)), schedule, pass);
   verify(plan);
   return plan;
 }

@@ -100,10 +100,15 @@ void shrink_tiles(const Analysis& analysis, const Closure& closure,
 
 }  // namespace
 
-std::vector<AxisMapping> chain_mapping(const Analysis&, const Chain& chain, const Schedule&, Pass) {
+std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain,
+                                       const Schedule&, Pass) {
   std::vector<AxisMapping> mapping;
   for (const auto& axis : chain.grid) mapping.push_back({axis, Kind::grid, false, 1, ""});
-  mapping.push_back({chain.axis, Kind::serial, chain.reverse, 1, ""});
+  if (chain.parts.empty())
+    mapping.push_back({chain.axis, Kind::serial, chain.reverse, 1, ""});
+  else
+    mapping.push_back({chain.axis, Kind::blocked, chain.reverse,
+                       analysis.graph.axis(chain.parts).extent.offset, chain.parts});
   return mapping;
 }
 

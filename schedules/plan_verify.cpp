@@ -87,9 +87,17 @@ class PlanVerifier {
     const auto* sum = std::get_if<Cumsum>(&op);
     if (scan == nullptr && sum == nullptr) return;
     for (const AxisMapping& axis : kernel_->mapping)
-      if (axis.kind == AxisMapping::Kind::serial && axis.axis == (scan ? scan->axis : sum->axis))
+      if (axis.kind != AxisMapping::Kind::grid && axis.axis == (scan ? scan->axis : sum->axis)) {
         KRAIT_ASSERT(axis.reverse == (scan ? scan->reverse : sum->reverse), kernel_->name,
                      " runs against node ", node, " along ", axis.axis);
+        const bool blocked = axis.kind == AxisMapping::Kind::blocked;
+        KRAIT_ASSERT((scan ? scan->parts : sum->parts) == (blocked ? axis.block_axis : ""),
+                     kernel_->name, " runs node ", node, " along ", axis.axis,
+                     " in other parts than it has");
+        if (blocked)
+          KRAIT_ASSERT(graph().axis(axis.block_axis).extent == Extent::constant(axis.blocks),
+                       kernel_->name, " cuts ", axis.axis, " into ", axis.blocks, " parts");
+      }
   }
 
   void check_kernel() {

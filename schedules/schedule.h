@@ -22,7 +22,8 @@ struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
   std::optional<std::int64_t> chunk, backward_chunk;
-  /// Parts of the chunk axis that run in parallel; 0 is "chunks": one chunk a segment.
+  /// Parts of the chunk axis that run in parallel; 0 is "chunks": one chunk a segment, up to
+  /// `most_segments` chunks (the number is compiled in, whatever the length is when it runs).
   std::optional<std::int64_t> segments, backward_segments;
 
   bool operator==(const Schedule&) const = default;
