@@ -130,9 +130,8 @@ class Segmenter {
   Value along(Value value, const std::string& axis) {
     if (contains(to_.type(value).axes, axis)) return value;
     Scalar same;
-    const int position = same.apply(ScalarOp::mul, same.index(axis), same.constant(0));
-    same.finish(same.apply(ScalarOp::add, same.operand(0), position));
-    return to_.map(same, {value});
+    same.finish(same.operand(0));
+    return to_.map(same, {value, to_.constant(0, to_.type(value).dtype, {axis})});
   }
 
   void keep(Value from, Value to) {
