@@ -12,7 +12,8 @@ struct Part {
 /// The parts of 7 positions, from their meaning.
 std::vector<Part> parts_of_seven(int count) {
   if (count == 3) return {{0, 3}, {3, 6}, {6, 7}};
-  return {{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 7}};  // of 5
+  if (count == 5) return {{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 7}};
+  return {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}};
 }
 
 Numbers slice(const Numbers& x, Part part) {
@@ -42,7 +43,7 @@ std::vector<Numbers> alone(Op op, const std::vector<Numbers>& varying, double in
 template <typename Running>
 void check_parts(const Running& whole, const std::vector<Numbers>& varying) {
   const Numbers reset{0, 0, 1, 0, 2, 0, 0};
-  for (int count : {3, 5}) {
+  for (int count : {3, 5, 7}) {
     INFO(count << " parts, reverse " << whole.reverse << ", late " << whole.late);
     Bench bench;
     bench.graph.declare(Axis("t"));

@@ -26,7 +26,7 @@ void turned(Scope& s) {
 }
 
 /// A scan on the graph's own axis, whose decay does not vary along it: no chunks, only parts.
-TEST_CASE("segments on the host: a decay that does not vary in time") {
+TEST_CASE("segments on the host: a decay that does not vary in time, sums from the end") {
   const Axis h("h", 3);
   const Graph graph = build_graph(
       [&](Scope& s) {
@@ -34,6 +34,13 @@ TEST_CASE("segments on the host: a decay that does not vary in time") {
         const ScanResult state = scan(t, decay, s.input("x", {b, t, h}), {.reset = reset});
         s.output("y", state.leaving, {b, t, h});
         s.output("last", state.last, {b, h});
+        const Running back = cumsum(t, s.input("z", {b, t, h}),
+                                    {.initial = s.input("after", {b, h}),
+                                     .reset = reset,
+                                     .reverse = true,
+                                     .exclusive = true});
+        s.output("back", back.values, {b, t, h});
+        s.output("first", back.last, {b, h});
       },
       DType::f64);
   const Executor executor(partition(in_segments(graph, 4), {}, Pass::forward), test_device());
