@@ -41,6 +41,7 @@ Environment read_environment(const std::function<const char*(const char*)>& get)
   }
   result.host_cpu = value("KRAIT_HOST_CPU");
   result.libblas = value("KRAIT_LIBBLAS");
+  result.schedule_file = value("KRAIT_SCHEDULE");
   return result;
 }
 

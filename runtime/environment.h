@@ -19,6 +19,9 @@ struct Environment {
   std::string host_cpu;
   /// $KRAIT_LIBBLAS: the only library to try for BLAS; "" without.
   std::string libblas;
+  /// $KRAIT_SCHEDULE: a file with schedule keys for every layer, "" without. What a layer is given
+  /// itself comes before it.
+  std::string schedule_file;
 };
 
 /// Reads through `get`, which gives null for an unset variable; an empty one counts as unset.

@@ -6,6 +6,7 @@
 #include "dsl/error.h"
 #include "runtime/layer_step.h"
 #include "runtime/parameters.h"
+#include "schedules/candidates.h"
 #include "schedules/lower.h"
 
 namespace krait {
@@ -57,7 +58,14 @@ Layer& Layer::operator=(Layer&&) noexcept = default;
 
 void Layer::build(const LayerOptions& options) {
   if (options.device != "host") throw UsageError("device", options.device, "host");
-  const PlanKind kind = options.schedule.plan.value_or(PlanKind::chunks);
+  host_ = options.host;
+  if (!host_) {
+    HostDeviceOptions device = HostDeviceOptions::from();
+    device.threads = options.threads;
+    host_ = std::make_shared<HostDevice>(std::move(device));
+  }
+  schedule_ = merge(host_->schedule(), options.schedule);
+  const PlanKind kind = schedule_.plan.value_or(PlanKind::chunks);
   if (kind == PlanKind::recurrent)
     throw UsageError("schedule: plan", "recurrent", "chunks, step (not on this device yet)");
   wanted_ = options.wanted.value_or(floating_inputs(graph_));
@@ -71,7 +79,12 @@ void Layer::build(const LayerOptions& options) {
 
   std::vector<Plan> plans;
   if (kind == PlanKind::chunks) {
-    Lowered lowered = lower(graph_, options.schedule, cotangents_, wanted_);
+    const Target& target = host_->target();
+    schedule_ = with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_}, target);
+    Lowered lowered = lower(graph_, schedule_, cotangents_, wanted_);
+    const Sizes sizes = with_usual_sizes(graph_, options.sizes);
+    require_legal(lowered.forward, sizes, target);
+    if (!wanted_.empty()) require_legal(lowered.backward, sizes, target);
     saved_ = std::move(lowered.saved);
     plans.push_back(std::move(lowered.forward));
     if (!wanted_.empty()) plans.push_back(std::move(lowered.backward));
@@ -80,14 +93,7 @@ void Layer::build(const LayerOptions& options) {
     cotangents_.clear();
   }
   const bool steps = kind == PlanKind::step || (options.step && !graph_.states().empty());
-  if (steps) plans.push_back(lower_step(graph_, options.schedule));
-
-  host_ = options.host;
-  if (!host_) {
-    HostDeviceOptions device = HostDeviceOptions::from();
-    device.threads = options.threads;
-    host_ = std::make_shared<HostDevice>(std::move(device));
-  }
+  if (steps) plans.push_back(lower_step(graph_, schedule_));
   make_parameters(options);
 
   const Compiler::Counters before = host_->compiler().counters();

@@ -28,7 +28,8 @@ struct LayerOptions {
   /// own, as the environment says, with `threads` threads (0: all).
   std::shared_ptr<HostDevice> host{};
   int threads = 0;
-  /// What is not set takes the defaults. plan=step builds `step` alone.
+  /// What is not set takes what the device says (the user's file, $KRAIT_SCHEDULE), else defaults
+  /// for `sizes` on this machine, however many threads. plan=step builds `step` alone.
   Schedule schedule{};
   /// Inputs (parameters and states too) whose gradient backward gives, and outputs that may bear a
   /// cotangent; without: all floating ones. An empty list builds no backward.
@@ -37,7 +38,9 @@ struct LayerOptions {
   bool step = true;
   /// Of the parameters that are drawn.
   std::uint64_t seed = 0;
-  /// Sizes of symbols, for parameters that have axes without a constant size.
+  /// Sizes of symbols ("b", "t"): the shape that the schedule is picked for, and of parameters that
+  /// have axes without a constant size. The layer runs at other sizes too. What is missing counts
+  /// as 2048 positions of a scanned axis, and 1 of another.
   Sizes sizes{};
 };
 
@@ -111,6 +114,8 @@ class Layer {
   /// How kernels were come by when the layer was built (of the device, so that what other threads
   /// built on it meanwhile counts too).
   const Compiler::Counters& counters() const { return counters_; }
+  /// What was set and what was picked.
+  const Schedule& schedule() const { return schedule_; }
   /// The plan of a pass; null where it was not built.
   const Plan* plan(Pass pass) const;
   /// Whether step updates the state, by its input's name, without a copy.
@@ -135,6 +140,7 @@ class Layer {
 
   Graph graph_;
   std::shared_ptr<HostDevice> host_;
+  Schedule schedule_;
   std::vector<std::string> wanted_, cotangents_, saved_;
   Tensors parameters_;
   TensorMap parameter_refs_;

@@ -19,7 +19,8 @@ struct Lowered {
 
 /// Forward, and backward for the gradients named in `wanted` (inputs' names) under cotangents of
 /// the outputs named in `cotangents`; both empty: forward only. The backward plan's inputs are
-/// named as differentiate() names them, its outputs "grad.NAME". schedule.plan is chunks; a graph
+/// named as differentiate() names them, its outputs "grad.NAME". schedule.plan is chunks, a chunk
+/// that is not set is of 64 positions (with_defaults() fills in a better guess); a graph
 /// that cannot be chunked, or an op that no kernel can run yet, is a UsageError with the reason.
 Lowered lower(const Graph& graph, const Schedule& schedule,
               const std::vector<std::string>& cotangents, const std::vector<std::string>& wanted);

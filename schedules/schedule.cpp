@@ -111,6 +111,13 @@ Schedule parse_schedule(const std::string& text) {
   return schedule;
 }
 
+Schedule parse_schedule_file(const std::string& text) {
+  std::istringstream lines(text);
+  std::string keys;
+  for (std::string line; std::getline(lines, line);) keys += line.substr(0, line.find('#')) + ' ';
+  return parse_schedule(keys);
+}
+
 std::string to_text(const Schedule& schedule) {
   std::string result;
   const auto append = [&](const std::string& key, const std::string& value) {
@@ -128,6 +135,9 @@ std::string to_text(const Schedule& schedule) {
 Schedule merge(const Schedule& base, const Schedule& over) {
   Schedule result = base;
   if (over.plan) result.plan = over.plan;
+  // A key for both passes replaces what `base` says of one.
+  if (over.chunk) result.backward_chunk.reset();
+  if (over.segments) result.backward_segments.reset();
   for (const NumberKey& key : kNumbers) {
     if (over.*key.member) result.*key.member = over.*key.member;
   }

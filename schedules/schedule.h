@@ -34,9 +34,13 @@ struct Schedule {
 
 /// Parses the text form. Throws UsageError that names the key, its value and what is allowed.
 Schedule parse_schedule(const std::string& text);
+/// Parses the text of a file: keys over any number of lines, "#" to the end of a line is a comment.
+Schedule parse_schedule_file(const std::string& text);
 /// The text form, only the keys that are set.
 std::string to_text(const Schedule& schedule);
-/// `over` where it is set, else `base`.
+/// `over` where it is set, else `base`. A key that `over` sets for both passes holds for both,
+/// whatever `base` says of one. What precedence is made of: the command line over the user's file
+/// over the defaults.
 Schedule merge(const Schedule& base, const Schedule& over);
 
 }  // namespace krait

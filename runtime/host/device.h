@@ -8,6 +8,8 @@
 #include "runtime/compile.h"
 #include "runtime/host/blas.h"
 #include "runtime/host/pool.h"
+#include "schedules/schedule.h"
+#include "schedules/target.h"
 
 namespace krait {
 
@@ -17,8 +19,11 @@ struct HostDeviceOptions {
   /// products to generated kernels.
   std::string libblas;
   int threads = 0;  ///< 0: all that the process may use
+  /// Of every layer of the device, where the layer's own leaves keys open.
+  Schedule schedule;
 
-  /// As the environment says.
+  /// As the environment says. Throws EnvironmentError for a schedule file that cannot be read,
+  /// UsageError for one that says nothing sensible.
   static HostDeviceOptions from(const Environment& environment = read_environment());
 };
 
@@ -36,12 +41,17 @@ class HostDevice {
   bool prefers_library() const;
   /// What kernels are generated for.
   VectorTarget vector_target() const;
+  /// What schedules are judged on.
+  const Target& target() const { return target_; }
+  const Schedule& schedule() const { return schedule_; }
 
  private:
   Compiler compiler_;
   bool blas_named_;
   Blas blas_;
   Pool pool_;
+  Target target_;
+  Schedule schedule_;
 };
 
 }  // namespace krait

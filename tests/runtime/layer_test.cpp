@@ -4,7 +4,9 @@
 
 #include "dsl/blocks/blocks.h"
 #include "dsl/error.h"
+#include "runtime/file.h"
 #include "tests/runtime/layers.h"
+#include "tests/runtime/scratch_directory.h"
 
 namespace krait {
 namespace {
@@ -202,6 +204,55 @@ TEST_CASE("threads may share a layer") {
   for (std::thread& thread : threads) thread.join();
   for (const Tensors64& result : results)
     for (const auto& [name, tensor] : first) CHECK(result.at(name).data == tensor.data);
+}
+
+TEST_CASE("what a schedule leaves open is picked for the shape, whatever the number of threads") {
+  LayerOptions with = options(DType::f32, "");
+  with.wanted = std::vector<std::string>{};
+  with.step = false;
+  with.sizes = {{"b", 4}, {"t", 300}};
+  const Layer layer(retention, with);
+  CHECK(layer.schedule().chunk.has_value());
+  CHECK(layer.plan(Pass::forward)->schedule == layer.schedule());
+  with.host = test_device(1);
+  CHECK(Layer(retention, with).schedule() == layer.schedule());
+  with.schedule = parse_schedule("chunk=7");
+  CHECK(Layer(retention, with).schedule().chunk == 7);
+}
+
+TEST_CASE("a user's file fills what the layer's own schedule leaves open") {
+  HostDeviceOptions device = HostDeviceOptions::from();
+  device.compiler.use_disk = false;
+  device.schedule = parse_schedule("chunk=24 backward.chunk=8");
+  LayerOptions with = options(DType::f32, "");
+  with.host = std::make_shared<HostDevice>(device);
+  with.step = false;
+  CHECK(to_text(Layer(retention, with).schedule()) == "chunk=24 backward.chunk=8");
+  with.schedule = parse_schedule("backward.chunk=12");
+  CHECK(to_text(Layer(retention, with).schedule()) == "chunk=24 backward.chunk=12");
+  with.schedule = parse_schedule("chunk=12");
+  CHECK(to_text(Layer(retention, with).schedule()) == "chunk=12");
+}
+
+TEST_CASE("the user's file is read from where the environment says") {
+  const test::ScratchDirectory directory;
+  CHECK(read_environment([](const char* variable) {
+          return std::string(variable) == "KRAIT_SCHEDULE" ? "mine" : nullptr;
+        }).schedule_file == "mine");
+  Environment environment;
+  CHECK(HostDeviceOptions::from(environment).schedule == Schedule{});
+  environment.schedule_file = (directory.path() / "schedule").string();
+  CHECK_THROWS_AS(HostDeviceOptions::from(environment), EnvironmentError);
+  write_file_atomically(environment.schedule_file, "# mine\nchunk=48\nbackward.chunk=16\n");
+  CHECK(to_text(HostDeviceOptions::from(environment).schedule) == "chunk=48 backward.chunk=16");
+  write_file_atomically(environment.schedule_file, "chunk=many\n");
+  CHECK_THROWS_WITH(HostDeviceOptions::from(environment),
+                    Contains("KRAIT_SCHEDULE, file ") && Contains("chunk is many"));
+}
+
+TEST_CASE("a chunk that no machine holds is the caller's error, not a crash") {
+  CHECK_THROWS_WITH(Layer(retention, options(DType::f32, "chunk=1048576")),
+                    Contains("chunk=1048576") && Contains("allowed: a smaller chunk"));
 }
 
 }  // namespace

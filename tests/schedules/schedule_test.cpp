@@ -41,8 +41,20 @@ TEST_CASE("what is set over a base replaces it, the rest stays") {
   const Schedule base = parse_schedule("plan=chunks chunk=64 segments=2");
   CHECK(to_text(merge(base, parse_schedule("chunk=16 backward.segments=3"))) ==
         "plan=chunks chunk=16 segments=2 backward.segments=3");
+  const Schedule scoped = parse_schedule("chunk=64 backward.chunk=32 backward.segments=2");
+  CHECK(to_text(merge(scoped, parse_schedule("chunk=16"))) == "chunk=16 backward.segments=2");
+  CHECK(to_text(merge(scoped, parse_schedule("segments=3"))) ==
+        "chunk=64 backward.chunk=32 segments=3");
   CHECK(merge(base, {}) == base);
   CHECK(merge({}, base) == base);
+}
+
+TEST_CASE("a file has keys on any lines, and comments") {
+  CHECK(
+      to_text(parse_schedule_file("# for long windows\nchunk=64 # and\n\n backward.chunk=32\n")) ==
+      "chunk=64 backward.chunk=32");
+  CHECK(parse_schedule_file("") == Schedule{});
+  CHECK_THROWS_AS(parse_schedule_file("chunk=64\nchunk=32\n"), UsageError);
 }
 
 TEST_CASE("a schedule that says nothing sensible is refused, key and value named") {
