@@ -138,7 +138,8 @@ class Bench {
   }
 
   const Problem& problem() const { return problem_; }
-  const Schedule& schedule() const { return options_.schedule; }
+  /// What was given and what was picked for the shape.
+  const Schedule& schedule() const { return schedule_; }
 
  private:
   static void require_host_dtype(DType dtype) {
@@ -148,6 +149,7 @@ class Bench {
 
   Layer layer(Graph graph, const LayerOptions& options) {
     Layer made(std::move(graph), options);
+    if (made.plan(Pass::forward)) schedule_ = made.schedule();
     report_.count(made);
     if (problem_.block == "ssd") {  // the rates that the baseline draws
       const TensorRef rates = made.parameter("A");
@@ -254,6 +256,7 @@ class Bench {
   const std::vector<CliBlock>& blocks_;
   Problem problem_;
   LayerOptions options_;
+  Schedule schedule_;
   Report report_;
 };
 

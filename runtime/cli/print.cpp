@@ -18,7 +18,9 @@
 #include "runtime/cli/print_stats.h"
 #include "runtime/cli/shape_flags.h"
 #include "runtime/environment.h"
+#include "runtime/host/device.h"
 #include "runtime/host/orc.h"
+#include "schedules/candidates.h"
 #include "schedules/chunk.h"
 #include "schedules/lower.h"
 #include "schedules/one_step.h"
@@ -100,14 +102,16 @@ Graph graph_of(const Flags& flags, const Problem& problem) {
   return backward ? differentiate(graph) : graph;
 }
 
-/// As a layer of this block has it that is asked for every gradient.
+/// As a layer of this block and shape has it that is asked for every gradient.
 Plan plan_of(const Flags& flags, const Problem& problem) {
   if (problem.dtype != DType::f32 && problem.dtype != DType::f64)
     throw UsageError("--dtype", std::string(name(problem.dtype)),
                      "f32, f64 with --stage " + flags.stage);
   const Graph graph = problem.graph();
-  const Schedule schedule = schedule_of(flags, problem);
-  if (flags.pass == "step") return lower_step(graph, schedule);
+  const Environment environment = read_environment();
+  const Schedule given =
+      merge(HostDeviceOptions::from(environment).schedule, schedule_of(flags, problem));
+  if (flags.pass == "step") return lower_step(graph, given);
   std::vector<std::string> cotangents, wanted;
   if (!flags.no_gradients) {
     for (const Output& output : graph.outputs())
@@ -115,6 +119,9 @@ Plan plan_of(const Flags& flags, const Problem& problem) {
     for (const Value value : graph.inputs())
       if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
   }
+  const Target target = machine_target(host_target(environment.host_cpu).vector_bits);
+  const Schedule schedule =
+      with_defaults(given, {graph, problem.sizes, cotangents, wanted}, target);
   Lowered lowered = lower(graph, schedule, cotangents, wanted);
   return flags.pass == "forward" ? std::move(lowered.forward) : std::move(lowered.backward);
 }
@@ -210,7 +217,8 @@ void add_print(CLI::App& program, Command& command) {
                   "Forward of a layer that keeps nothing for backward");
   print->add_option("--format", flags->format, "Of graphs: text, dot (Graphviz)")
       ->capture_default_str();
-  print->add_option("--chunk", flags->chunk, "Positions a chunk (64, or what the spec names)");
+  print->add_option("--chunk", flags->chunk,
+                    "Positions a chunk (else what the spec names, or what fits the shape)");
   print->add_option("--schedule", flags->schedule, "\"chunk=64 backward.chunk=32\"");
   print->add_flag("--json", flags->json, "Stats as one JSON object");
   print->callback([flags, &command] {
