@@ -199,10 +199,15 @@ void build_view(Values& values, int number) {
     const auto* shift = std::get_if<Shift>(&node.op);
     return shift != nullptr ? shift->axis == axis : !contains(node.results[0].axes, axis);
   };
-  for (Value operand : node.operands)
-    for (const auto& axis : graph.type(operand).axes)
+  for (Value operand : node.operands) {
+    const AxisNames& before = graph.type(operand).axes;
+    for (const auto& axis : before)
       KRAIT_ASSERT(!builder.is_mapped(axis) || !moves_along(axis), "kernel ", builder.kernel().name,
                    ": view ", number, " rearranges the cut axis ", axis);
+    for (const auto& axis : node.results[0].axes)
+      KRAIT_ASSERT(!builder.is_mapped(axis) || contains(before, axis), "kernel ",
+                   builder.kernel().name, ": view ", number, " makes the cut axis ", axis);
+  }
   // As the dims of a buffer stand, which need not be the order of the axes.
   auto whole_view = [&](int tile) {
     View view;

@@ -242,14 +242,18 @@ class Former {
       const bool waits = std::any_of(operands.begin(), operands.end(), [&](Value operand) {
         return after.count(operand.node) != 0 || is_last(chain, operand);
       });
+      // Positions that the loop does not stand at, of whole time beside chunks.
+      const bool elsewhere = std::any_of(axes.begin(), axes.end(), [&](const auto& axis) {
+        return analysis_.is_dynamic(axis) && axis != chain.axis && !contains(chain.grid, axis);
+      });
       if (contains(summed, chain.axis)) {
         after.insert(node);
         if (!chain.parts.empty()) sums.insert(node);
-      } else if (waits) {
+      } else if (waits || elsewhere) {
         const bool waits_for_sum =
             std::any_of(operands.begin(), operands.end(),
                         [&](Value operand) { return sums.count(operand.node) != 0; });
-        if (contains(axes, chain.axis) || waits_for_sum) {
+        if (elsewhere || contains(axes, chain.axis) || waits_for_sum) {
           // Needs the end of the loop at every position: for a later kernel.
           for (Value operand : operands)
             if (members.count(operand.node) || is_state(chain, operand.node))

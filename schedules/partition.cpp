@@ -4,11 +4,13 @@
 #include <cctype>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "dsl/error.h"
 #include "schedules/analysis.h"
 #include "schedules/chains.h"
 #include "schedules/closure.h"
+#include "schedules/legality.h"
 #include "schedules/mapping.h"
 #include "schedules/placement.h"
 #include "schedules/view.h"
@@ -68,6 +70,14 @@ void request_boundaries(const Analysis& analysis, Placement& placement) {
     if (std::holds_alternative<Shift>(node.op) &&
         analysis.is_dynamic(std::get<Shift>(node.op).axis))
       for (Value operand : node.operands) placement.request(operand);
+    // A view of memory of which this is no view in its turn (past its bounds it reads no zeros).
+    const bool along_dynamic = (split != nullptr && analysis.is_dynamic(split->axis)) ||
+                               (std::holds_alternative<Slice>(node.op) &&
+                                analysis.is_dynamic(std::get<Slice>(node.op).axis)) ||
+                               (std::holds_alternative<Shift>(node.op) &&
+                                analysis.is_dynamic(std::get<Shift>(node.op).axis));
+    if (along_dynamic && !placement.memory_view({id, 0}))
+      for (Value operand : node.operands) placement.keep(operand);
     const AxisNames summed = analysis.summed(id);
     const bool over_dynamic = std::any_of(summed.begin(), summed.end(), [&](const auto& axis) {
       return analysis.is_dynamic(axis) && !analysis.is_running_axis(axis);
@@ -86,27 +96,42 @@ struct Group {
   Closure closure;
 };
 
+/// How freely values are put into one kernel, once those that depend on states are.
+enum class Joining : std::uint8_t { none, alike, alike_and_sums };
+
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Schedule& schedule, Pass pass)
-      : analysis_(graph), placement_(analysis_) {
+  /// `kept`: values that stand in memory besides those that must anyhow.
+  Partitioner(const Graph& graph, const Schedule& schedule, Pass pass, const std::set<Value>& kept,
+              Joining joining)
+      : analysis_(graph), placement_(analysis_), kept_(kept), joining_(joining) {
     plan_.pass = pass;
     plan_.schedule = schedule;
     plan_.graph = graph;
   }
 
-  Plan run() {
+  /// No plan where kernels wait for one another.
+  std::optional<Plan> run() {
     request_boundaries(analysis_, placement_);
+    for (Value value : kept_) placement_.keep(value);
     chains_ = form_chains(analysis_, placement_);
     share_products();
     part_at_sums_over_loops();
     form_groups();
-    join_sums();
+    if (joining_ == Joining::alike_and_sums) join_sums();
     for (const Group& group : groups_) add_kernel(group);
     add_products();
     plan_.objects = placement_.objects();
-    order_kernels();
+    if (!order_kernels()) return std::nullopt;
     return std::move(plan_);
+  }
+
+  /// What must stand in memory too for the kernels to be possible; none: they are.
+  std::set<Value> misplaced() const {
+    std::set<Value> found;
+    for (const Group& group : groups_)
+      found.merge(krait::misplaced(analysis_, group.closure, mapping_of(group)));
+    return found;
   }
 
  private:
@@ -257,7 +282,7 @@ class Partitioner {
       std::vector<Group>& candidates = by_key[key];
       std::vector<Group> kept;
       for (Group& other : candidates) {
-        if (!shares_work(group.closure, other.closure)) {
+        if (joining_ == Joining::none || !shares_work(group.closure, other.closure)) {
           kept.push_back(std::move(other));
           continue;
         }
@@ -401,8 +426,9 @@ class Partitioner {
     }
   }
 
-  /// Writers before readers, otherwise as they were made; names; lifetimes.
-  void order_kernels() {
+  /// Writers before readers, otherwise as they were made; names; lifetimes. False where kernels
+  /// wait for one another.
+  bool order_kernels() {
     const std::size_t count = plan_.kernels.size();
     std::vector<std::set<int>> written(count);
     std::vector<std::set<int>> read(count);
@@ -438,11 +464,12 @@ class Partitioner {
           plan_.objects[object].last_kernel = std::max(plan_.objects[object].last_kernel, place);
         ordered.push_back(plan_.kernels[i]);
       }
-      KRAIT_ASSERT(moved, "kernels wait for one another");
+      if (!moved) return false;
     }
     plan_.kernels = std::move(ordered);
     std::map<std::string, int> taken;
     for (PlannedKernel& kernel : plan_.kernels) name_kernel(kernel, taken);
+    return true;
   }
 
   /// After its first result, without the prefix of a layer, so that equal layers share kernels.
@@ -464,6 +491,8 @@ class Partitioner {
 
   Analysis analysis_;
   Placement placement_;
+  const std::set<Value>& kept_;
+  Joining joining_;
   Plan plan_;
   std::vector<Chain> chains_;
   std::vector<Group> groups_;
@@ -476,7 +505,19 @@ Plan partition(const Graph& graph, const Schedule& schedule, Pass pass) {
   for (const Node& node : graph.nodes())
     if (std::holds_alternative<Gather>(node.op) || std::holds_alternative<ScatterSum>(node.op))
       throw UsageError(text("a block with a ", name(node.op), " cannot run on this device yet"));
-  return Partitioner(graph, schedule, pass).run();
+  std::set<Value> kept;
+  for (Joining joining : {Joining::alike_and_sums, Joining::alike, Joining::none})
+    for (;;) {
+      Partitioner partitioner(graph, schedule, pass, kept, joining);
+      std::optional<Plan> plan = partitioner.run();
+      if (!plan) break;
+      const std::set<Value> more = partitioner.misplaced();
+      if (more.empty()) return std::move(*plan);
+      const std::size_t before = kept.size();
+      kept.insert(more.begin(), more.end());
+      KRAIT_ASSERT(kept.size() > before, "no kernel can compute ", graph.label(*more.begin()));
+    }
+  KRAIT_ASSERT(false, "kernels wait for one another");
 }
 
 }  // namespace krait

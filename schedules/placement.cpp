@@ -90,7 +90,11 @@ std::vector<Axis> Placement::storage_axes(const AxisNames& axes) const {
 }
 
 void Placement::request(Value value) {
-  if (memory_view(value)) return;
+  if (!memory_view(value)) keep(value);
+}
+
+void Placement::keep(Value value) {
+  if (lives_.count(value)) return;
   const std::vector<Axis> dims = storage_axes(graph_.type(value).axes);
   const int object = add_temporary(graph_.label(value), graph_.type(value).dtype, dims);
   // The view of the value itself: a dim that stands for two axes is indexed by both.

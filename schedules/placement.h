@@ -20,6 +20,9 @@ class Placement {
   /// Sees to it that the value stands in memory: what computes it becomes a stored value, unless
   /// the value is already a view of memory.
   void request(Value value);
+  /// The same, with a place of its own even where it is a view of memory: for what cannot be read
+  /// through that view.
+  void keep(Value value);
   /// How the value lies in memory, where it does; no view at all for what is zero everywhere.
   std::optional<std::vector<View>> memory_view(Value value) const;
   /// How the result of a view node lies in memory by way of its operands, whether or not it is

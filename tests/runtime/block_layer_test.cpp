@@ -247,6 +247,23 @@ TEST_CASE("steps that follow a window go on where it ended") {
   }
 }
 
+TEST_CASE("layers without gradients give the same outputs") {
+  for (const BlockSpec& spec : {BlockSpec(block_spec(8, false)), BlockSpec(turning_spec(8)),
+                                BlockSpec(scan_spec(8, "channel"))}) {
+    INFO(block_name(spec));
+    LayerOptions options = layer_options(DType::f64, "chunk=8");
+    options.step = false;
+    options.wanted = std::vector<std::string>{};
+    const Layer layer(block_of(spec, true, true), options);
+    for (const std::int64_t t : {1, 21}) {
+      const Tensors64 inputs = draw(layer.graph(), 2, t, 3, {5, 6});
+      const Tensors given = tensors_for(layer.graph(), inputs);
+      check_outputs(to_float64_all(layer.forward(refs(given)).outputs),
+                    evaluate(layer.graph(), inputs), 1e-11);
+    }
+  }
+}
+
 // -------------------------------------------------------------------------------------- documents
 
 /// One row of packed documents against a run for each, gradients too.
