@@ -51,8 +51,9 @@ Value shifted(AdjointBuilder& b, const std::string& axis, std::int64_t steps, Va
 // first. Of an exclusive sum the values stand one step away from the y that they show.
 void adjoint(AdjointBuilder& b, const Cumsum& op, const AdjointOf& at) {
   if (op.late || !op.parts.empty())
-    throw UsageError("a Cumsum that is late or in parts has no derivative; allowed: differentiate "
-                     "before it is made");
+    throw UsageError(
+        "a Cumsum that is late or in parts has no derivative; allowed: differentiate "
+        "before it is made");
   Value x = at.operand(0);
   Value initial = op.has_initial ? at.operand(1) : Value{};
   AxisNames full = b.axes(at.result(0));
@@ -107,8 +108,9 @@ void adjoint(AdjointBuilder& b, const Cumsum& op, const AdjointOf& at) {
 // w[t] R[t] (Q[t-1] + gE[t-1]).
 void adjoint(AdjointBuilder& b, const Scan& op, const AdjointOf& at) {
   if (op.late || !op.parts.empty())
-    throw UsageError("a Scan that is late or in parts has no derivative; allowed: differentiate "
-                     "before it is made");
+    throw UsageError(
+        "a Scan that is late or in parts has no derivative; allowed: differentiate "
+        "before it is made");
   Value log_decay = at.operand(0), u = at.operand(1);
   Value initial = op.has_initial ? at.operand(2) : Value{};
   Value reset = op.has_reset ? b.forward(at.node.operands.back()) : Value{};

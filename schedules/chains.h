@@ -14,8 +14,8 @@ struct Chain {
   std::vector<int> nodes;  // the running ones, in order
   std::string axis;
   bool reverse = false;
-  std::string parts{};     // the axis of the parts that run in parallel; empty: one loop over all
-  AxisNames grid;  // outer axes of the states, the loop's axis left out
+  std::string parts{};  // the axis of the parts that run in parallel; empty: one loop over all
+  AxisNames grid;       // outer axes of the states, the loop's axis left out
   /// Stored values, besides results of `nodes`, that the loop computes because everything that
   /// reads the states does so inside; empty where the states go to memory instead.
   std::vector<Value> sinks;
