@@ -19,6 +19,9 @@ constexpr std::int64_t kChunks[] = {16, 32, 64, 128, 256};
 /// states in memory, so that its multiple is larger. Measured on a host with vectors of 512 bits
 /// over p from 16 to 128 and n from 16 to 256; the best is flat, a neighbour costs a tenth.
 constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
+/// Threads for a state from which on segments are the default: every segment is gone through twice,
+/// and between them all are joined; two segments on two threads are slower than one, measured.
+constexpr std::int64_t kThreadsOfSegments = 4;
 /// Temporaries are priced as if each byte moved so many times: memory is what long sequences run
 /// out of, and what is spread over it leaves the caches to no one.
 constexpr double kMovesOfTemporaries = 4;
@@ -271,7 +274,7 @@ Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
   }
   const std::int64_t segments =
       most_segments(target, states.parallel, positions, given.chunk.value_or(*guess.chunk));
-  if (segments > 1) guess.segments = segments;
+  if (segments >= kThreadsOfSegments) guess.segments = segments;
   return merge(guess, given);
 }
 
