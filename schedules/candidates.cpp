@@ -17,8 +17,10 @@ constexpr std::int64_t kChunks[] = {16, 32, 64, 128, 256};
 /// state comes and goes once in Q positions, which is p n / Q elements a position, and each
 /// position meets Q others: the sum is least at a multiple of sqrt(p n). The backward pass keeps
 /// states in memory, so that its multiple is larger. Measured on a host with vectors of 512 bits
-/// over p from 16 to 128 and n from 16 to 256; the best is flat, a neighbour costs a tenth.
-constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
+/// over p from 16 to 128 and n from 16 to 256; the best is flat, a neighbour costs a tenth. The
+/// backward pass takes twice the chunk that is fastest: the states and their gradients, 2 p n / Q
+/// elements a position, then stay below the 3 p of input, output and gradient.
+constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 4.0 / 3;
 /// Threads for a state from which on segments are the default: every segment is gone through twice,
 /// and between them all are joined; two segments on two threads are slower than one, measured.
 constexpr std::int64_t kThreadsOfSegments = 4;
