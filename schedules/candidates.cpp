@@ -21,9 +21,6 @@ constexpr std::int64_t kChunks[] = {16, 32, 64, 128, 256};
 /// backward pass takes twice the chunk that is fastest: the states and their gradients, 2 p n / Q
 /// elements a position, then stay below the 3 p of input, output and gradient.
 constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 4.0 / 3;
-/// Threads for a state from which on segments are the default: every segment is gone through twice,
-/// and between them all are joined; two segments on two threads are slower than one, measured.
-constexpr std::int64_t kThreadsOfSegments = 4;
 /// Temporaries are priced as if each byte moved so many times: memory is what long sequences run
 /// out of, and what is spread over it leaves the caches to no one.
 constexpr double kMovesOfTemporaries = 4;
@@ -259,8 +256,7 @@ std::vector<Candidate> candidates(const ScheduleRequest& request, const Target& 
   return all;
 }
 
-Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
-                       const Target& target) {
+Schedule with_defaults(const Schedule& given, const ScheduleRequest& request, const Target&) {
   if (!runs_chunks(given)) return given;
   const Sizes sizes = with_usual_sizes(request.graph, request.sizes);
   const std::int64_t positions = scanned_positions(request.graph, sizes);
@@ -274,9 +270,6 @@ Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
     const std::int64_t back = nearest(useful, kBackwardShare * width);
     if (back != *guess.chunk) guess.backward_chunk = back;
   }
-  const std::int64_t segments =
-      most_segments(target, states.parallel, positions, given.chunk.value_or(*guess.chunk));
-  if (segments >= kThreadsOfSegments) guess.segments = segments;
   return merge(guess, given);
 }
 

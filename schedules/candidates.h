@@ -48,8 +48,9 @@ std::vector<Candidate> candidates(const ScheduleRequest& request, const Target& 
                                   const Schedule& given = {});
 
 /// `given`, with the keys that it leaves open filled in by rule, from the width of the states that
-/// the graph carries, its length, and how many states run side by side: nothing is lowered or
-/// priced, since a layer asks this whenever it is built.
+/// the graph carries and its length: nothing is lowered or priced, since a layer asks this whenever
+/// it is built. Segments are left at one: every segment is gone through twice, and on the threads
+/// of a host that has not paid where it was measured.
 Schedule with_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target);
 
 }  // namespace krait

@@ -105,8 +105,7 @@ TEST_CASE("defaults fill only what is open, by the width of the states and the l
   CHECK(chosen(64, 128, 1) == "chunk=16");
   CHECK(chosen(64, 128, 2048, "chunk=50") == "chunk=50");
   CHECK(chosen(64, 128, 2048, "backward.chunk=50") == "chunk=32 backward.chunk=50");
-  CHECK(chosen(64, 128, 2048, "", 9) == "chunk=32 backward.chunk=128 segments=4");
-  CHECK(chosen(64, 128, 2048, "", 7) == "chunk=32 backward.chunk=128");  // three do not pay
+  CHECK(chosen(64, 128, 2048, "", 9) == "chunk=32 backward.chunk=128");
   CHECK(chosen(64, 128, 2048, "segments=1", 9) == "chunk=32 backward.chunk=128 segments=1");
   CHECK(chosen(64, 128, 64, "chunk=64", 9) == "chunk=64");
   CHECK(chosen(64, 128, 2048, "plan=step") == "plan=step");
