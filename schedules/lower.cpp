@@ -34,7 +34,8 @@ Plan planned(const Graph& graph, const Schedule& schedule, Pass pass) {
 Lowered lower(const Graph& graph, const Schedule& schedule,
               const std::vector<std::string>& cotangents, const std::vector<std::string>& wanted) {
   if (auto reason = why_not_chunkable(graph))
-    throw UsageError("schedule.plan", "chunks", "another plan, since " + *reason);
+    throw UsageError("schedule.plan", "chunks",
+                     "another plan, since " + *reason + "; other plans are not on this device yet");
   Lowered lowered;
   if (wanted.empty() || cotangents.empty()) {
     lowered.forward =
