@@ -15,20 +15,6 @@ std::string listed(const std::vector<std::string>& names) {
   return joined.empty() ? "none" : joined;
 }
 
-std::vector<std::string> floating_inputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) names.push_back(graph.input_of(value).name);
-  return names;
-}
-
-std::vector<std::string> floating_outputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Output& output : graph.outputs())
-    if (is_float(graph.type(output.value).dtype)) names.push_back(output.name);
-  return names;
-}
-
 void check(const std::string& field, const std::vector<std::string>& names,
            const std::vector<std::string>& allowed) {
   std::set<std::string> met;
@@ -101,6 +87,20 @@ Graph in_order(Graph& graph, const Graph& forward, const std::vector<std::string
 }
 
 }  // namespace
+
+std::vector<std::string> floating_inputs(const Graph& graph) {
+  std::vector<std::string> names;
+  for (Value value : graph.inputs())
+    if (is_float(graph.type(value).dtype)) names.push_back(graph.input_of(value).name);
+  return names;
+}
+
+std::vector<std::string> floating_outputs(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Output& output : graph.outputs())
+    if (is_float(graph.type(output.value).dtype)) names.push_back(output.name);
+  return names;
+}
 
 Graph differentiate(const Graph& graph, const std::vector<std::string>& cotangents,
                     const std::vector<std::string>& wanted) {

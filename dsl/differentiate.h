@@ -22,4 +22,8 @@ Graph differentiate(const Graph& graph, const std::vector<std::string>& cotangen
 /// All floating outputs, all floating inputs.
 Graph differentiate(const Graph& graph);
 
+/// What can have a gradient, and what can carry a cotangent: names, in the graph's order.
+std::vector<std::string> floating_inputs(const Graph& graph);
+std::vector<std::string> floating_outputs(const Graph& graph);
+
 }  // namespace krait

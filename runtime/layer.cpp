@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dsl/differentiate.h"
 #include "dsl/error.h"
 #include "runtime/layer_step.h"
 #include "runtime/parameters.h"
@@ -16,20 +17,6 @@ std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
   return all.empty() ? "none" : all;
-}
-
-std::vector<std::string> floating_inputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) names.push_back(graph.input_of(value).name);
-  return names;
-}
-
-std::vector<std::string> floating_outputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Output& output : graph.outputs())
-    if (is_float(graph.type(output.value).dtype)) names.push_back(output.name);
-  return names;
 }
 
 void check_known(const char* field, const std::vector<std::string>& names,

@@ -1,21 +1,13 @@
 // Wrong use of bench.
 #include <catch2/catch.hpp>
 
-#include "tests/run_program.h"
+#include "tests/error/refusal.h"
 
 namespace krait {
 namespace {
 
 void expect(const std::vector<std::string>& arguments, int status, const std::string& said) {
-  std::vector<std::string> all{"bench"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const ProgramResult result = run_program(all);
-  std::string line = "krait";
-  for (const std::string& argument : all) line += " " + argument;
-  INFO(line << "\n" << result.err);
-  CHECK(result.status == status);
-  CHECK(result.err.find(said) != std::string::npos);
-  CHECK(result.out.empty());
+  expect_refusal("bench", arguments, status, said);
 }
 
 TEST_CASE("bench refuses flags that do not fit, before anything is timed") {

@@ -2,21 +2,13 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/file.h"
-#include "tests/run_program.h"
+#include "tests/error/refusal.h"
 
 namespace krait {
 namespace {
 
 void expect(const std::vector<std::string>& arguments, int status, const std::string& said) {
-  std::vector<std::string> all{"print"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const ProgramResult result = run_program(all);
-  std::string line = "krait";
-  for (const std::string& argument : all) line += " " + argument;
-  INFO(line << "\n" << result.err);
-  CHECK(result.status == status);
-  CHECK(result.err.find(said) != std::string::npos);
-  CHECK(result.out.empty());
+  expect_refusal("print", arguments, status, said);
 }
 
 TEST_CASE("flags that describe no block are refused, flag, value and what is allowed named") {

@@ -1,5 +1,6 @@
 // What the plans of blocks may not do: keep what is large.
 #include "dsl/blocks/blocks.h"
+#include "dsl/differentiate.h"
 #include "schedules/lower.h"
 #include "tests/dsl/blocks_testing.h"
 
@@ -7,20 +8,6 @@ namespace krait {
 namespace {
 
 using Kind = MemoryObject::Kind;
-
-std::vector<std::string> floating_outputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Output& output : graph.outputs())
-    if (is_float(graph.type(output.value).dtype)) names.push_back(output.name);
-  return names;
-}
-
-std::vector<std::string> floating_inputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) names.push_back(graph.input_of(value).name);
-  return names;
-}
 
 Lowered lowered_with_gradients(const Graph& graph, const std::string& schedule) {
   return lower(graph, parse_schedule(schedule), floating_outputs(graph), floating_inputs(graph));

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "dsl/blocks/blocks.h"
+#include "dsl/differentiate.h"
 #include "schedules/checkpoint.h"
 #include "schedules/chunk.h"
 #include "schedules/normalise.h"
@@ -78,20 +79,6 @@ void check_rewrites(const Sample& sample) {
   }
   const Graph whole = normalise(sample.graph);
   hold(sample, whole);
-}
-
-std::vector<std::string> floating_outputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Output& output : graph.outputs())
-    if (is_float(graph.type(output.value).dtype)) names.push_back(output.name);
-  return names;
-}
-
-std::vector<std::string> floating_inputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) names.push_back(graph.input_of(value).name);
-  return names;
 }
 
 using Draw = std::function<Tensors64(const Graph&, std::int64_t length, std::mt19937&)>;
