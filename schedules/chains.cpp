@@ -221,10 +221,18 @@ class Former {
     std::set<int> after;  // done once the loop has ended
     std::set<int> sums;   // of these, what each part gives a part of
     std::set<int> members;
+    const std::vector<bool> later = behind_other_loops(chain);
     for (int node : descendants(chain)) {
       if (analysis_.running[node]) return false;
-      request_others(chain, node, requests);
       const std::vector<Value>& operands = graph_.node(node).operands;
+      if (later[static_cast<std::size_t>(node)]) {
+        for (Value operand : operands)
+          if ((members.count(operand.node) || is_state(chain, operand.node)) &&
+              !placement_.is_stored(operand))
+            requests.insert(operand);
+        continue;
+      }
+      request_others(chain, node, requests);
       const AxisNames& axes = graph_.node(node).results[0].axes;
       const AxisNames summed = analysis_.summed(node);
       const bool over_grid = std::any_of(summed.begin(), summed.end(), [&](const auto& axis) {
@@ -276,6 +284,23 @@ class Former {
         if (const Value value{node, static_cast<int>(r)}; placement_.is_stored(value))
           chain.sinks.push_back(value);
     return true;
+  }
+
+  /// Of each node: whether it needs another loop that needs something of this chain.
+  std::vector<bool> behind_other_loops(const Chain& chain) const {
+    std::vector<bool> behind(graph_.nodes().size()), needs(graph_.nodes().size());
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const int node = static_cast<int>(i);
+      for (Value operand : graph_.node(node).operands) {
+        if (needs[static_cast<std::size_t>(operand.node)]) needs[i] = true;
+        if (behind[static_cast<std::size_t>(operand.node)]) behind[i] = true;
+      }
+      if (is_state(chain, node))
+        needs[i] = true;
+      else if (analysis_.running[i] && needs[i])
+        behind[i] = true;
+    }
+    return behind;
   }
 
   /// Whether something that depends on the node varies along a summed grid axis again.
