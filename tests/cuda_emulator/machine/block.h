@@ -32,14 +32,18 @@ class Block {
   // Variables with guard zones between them; `valid` is 1 for bytes that belong to one.
   std::vector<std::byte> shared;
   std::vector<uint8_t> shared_defined, shared_valid;
-  std::unique_ptr<SharedShadow> shared_shadow;
+  std::shared_ptr<SharedShadow> shared_shadow;  // null at first, like the two below
   Clocks clocks;
   Counters counters;
-  std::unique_ptr<Mbarriers> mbarriers;
-  std::unique_ptr<AsyncCopies> async_copies;
+  std::shared_ptr<Mbarriers> mbarriers;
+  std::shared_ptr<AsyncCopies> async_copies;
 
   // Counts changes to memory and barriers: while it stands still nobody who waits can go on.
   uint64_t progress = 0;
+
+  // Barriers and the order of warps; see state.h.
+  struct State;
+  std::unique_ptr<State> state;
 };
 
 }  // namespace emulator
