@@ -45,13 +45,31 @@ enum class Type : uint8_t {
   e4m3,
   e5m2,
   e4m3x2,
-  e5m2x2
+  e5m2x2,
+  f32x2,
+  e2m1x2,
+  e2m3x2,
+  e3m2x2,
+  ue8m0x2,
+  e2m1x4,
+  e2m3x4,
+  e3m2x4,
+  e4m3x4,
+  e5m2x4,
+  s4,
+  u4,
+  b1,
+  e2m1,
+  e2m3,
+  e3m2,
+  ue8m0,
+  ue4m3
 };
 
 // The type of that name without its dot; none where there is no such type.
 Type type_named(std::string_view name);
 std::string_view name_of(Type type);
-// Bytes of a value in memory or a register; 0 for none and pred.
+// Bytes of a value in memory or a register; 0 for none, pred and what is smaller than a byte.
 unsigned bytes_of(Type type);
 bool is_float(Type type);
 bool is_signed(Type type);
@@ -77,7 +95,10 @@ struct Variable {
   uint64_t alignment = 1;
   bool external = false;  // .extern: no storage of its own but for shared memory of the launch
   bool visible = false;
-  std::vector<std::byte> initial;  // empty: zeros for .global and .const, undefined elsewhere
+  bool managed = false;  // .attribute(.managed): the host has it at the same address
+  // The first bytes of .global and .const variables; those beyond its end are zeros. Bytes of
+  // other spaces are undefined.
+  std::vector<std::byte> initial;
   std::vector<Relocation> relocations;
   int line = 0;
 };
@@ -96,14 +117,15 @@ struct Operand {
     number,    // bits: those of an f64, written 0d................ or with a decimal point
     variable,  // name, offset: the address of a variable or function, as in mov
     address,   // [base + offset]: elements[0] is a reg, variable or integer
+    tensor,    // [base + offset, {c0, ...}]: elements[0] is the address, elements[1] the vector
     vector,    // {a, b, ...}: elements
-    label,     // index: of an instruction, or of the number of instructions where it ends the body
+    label,     // name, index: of an instruction; the number of instructions at the body's end
     sink,      // _
     list,      // (a, b): arguments and results of call
     table      // index: of the function's branch_targets, or of its call prototypes; name
   };
   Kind kind = Kind::reg;
-  bool negated = false;  // !p, or -a where the ISA has it
+  bool negated = false;  // !p
   uint32_t index = 0;
   uint64_t bits = 0;
   int64_t offset = 0;  // of variable and address
@@ -114,7 +136,8 @@ struct Operand {
 };
 
 // Where an instruction comes from by .loc; file 0: unknown. For inlined code `file` and `line` are
-// those of the place where the outermost function was called as well as those of the inner one.
+// those of the inner function, outer_* the place in the outermost one where it came in (file 0: not
+// inlined).
 struct Source {
   uint32_t file = 0, line = 0, column = 0;
   uint32_t outer_file = 0, outer_line = 0;
@@ -123,7 +146,7 @@ struct Source {
 struct Instruction {
   std::string opcode;                  // "ld", "mma", ...
   std::vector<std::string> modifiers;  // as written without the leading dots: "sync", "shared::cta"
-  std::vector<Operand> operands;       // in order of writing, [a, {x, y}] of tex aside
+  std::vector<Operand> operands;       // in order of writing; call f; has no lists
   std::optional<uint32_t> guard;       // a predicate register
   bool guard_negated = false;
   int line = 0;  // of the PTX text
@@ -141,25 +164,32 @@ struct Function {
   bool defined = false;  // has a body
   bool visible = false;
   bool no_return = false;
-  std::vector<Variable> results;  // .func only; space param, or reg ones as index into registers
+  std::vector<Variable> results;  // .func only; space param like parameters (.reg is refused)
   std::vector<Variable> parameters;
-  std::vector<Register> registers;
-  std::vector<Variable> locals;  // variables declared in the body; names made unique by scope
+  std::vector<Register> registers;  // names may repeat, by scope
+  // Variables of the body (shared, local, param), whatever their scope. A name that an outer scope,
+  // another scope or the module has already gets a suffix "@n", so a name in an operand is to be
+  // looked up among these, the parameters and results, and then in the module.
+  std::vector<Variable> locals;
   std::vector<Instruction> instructions;
   std::vector<std::vector<uint32_t>> branch_targets;  // of brx.idx: indices of instructions
   std::vector<Prototype> prototypes;                  // of indirect calls
-  std::map<std::string, uint32_t> labels;             // for reports
+  std::map<std::string, uint32_t> labels;             // for reports; unique like locals
   // 0: not given
   uint32_t max_threads[3] = {0, 0, 0};       // .maxntid
   uint32_t required_threads[3] = {0, 0, 0};  // .reqntid
   uint32_t min_blocks = 0;                   // .minnctapersm
   uint32_t max_registers = 0;                // .maxnreg
+  uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster
+  uint32_t max_cluster_rank = 0;             // .maxclusterrank
+  bool explicit_cluster = false, blocks_are_clusters = false;
   int line = 0;
 };
 
 struct Module {
   int version_major = 0, version_minor = 0;
   std::string target;                     // "sm_90a"
+  bool debug = false;                     // .target ..., debug
   std::map<uint32_t, std::string> files;  // of .file
   std::vector<Variable> variables;        // of the module: global, const, shared
   std::vector<Function> functions;
