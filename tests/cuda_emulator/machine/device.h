@@ -41,8 +41,9 @@ class DeviceMemory {
   explicit DeviceMemory(uint64_t capacity);
   ~DeviceMemory();
 
-  // 0 where the capacity is used up. Aligned to 256 bytes at least; bytes >= 1.
-  uint64_t allocate(uint64_t bytes, uint64_t alignment = 256);
+  // 0 where the capacity is used up. Aligned to 256 bytes at least; bytes >= 1. A name is that of a
+  // module's variable, for reports.
+  uint64_t allocate(uint64_t bytes, uint64_t alignment = 256, const std::string& name = {});
   // False unless address is the start of a live allocation.
   bool release(uint64_t address);
   // Host memory that kernels may use at its own address.
@@ -60,7 +61,7 @@ class DeviceMemory {
 
   uint64_t capacity() const;
   uint64_t used() const;
-  size_t allocations() const;  // live ones, adopted too
+  size_t allocations() const;  // live ones, adopted too, those with a name aside
 
   struct Impl;
   std::unique_ptr<Impl> impl;

@@ -40,6 +40,8 @@ struct Access {
   Mask lanes = 0;
   const uint64_t* address = nullptr;  // of 32 lanes
   Order order;
+  bool counted = true;           // false: the instruction has counts of its own
+  bool keeps_undefined = false;  // a store that leaves undefined bytes without a report
 };
 
 // Reads into data[lane * bytes ...]; defined has a byte per byte, 0xff or 0. Undefined bytes are

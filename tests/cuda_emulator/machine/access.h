@@ -1,0 +1,49 @@
+#pragma once
+
+// One access of a warp by space, between memory.cpp and the files that do it. Addresses are those
+// of the space, not generic ones; alignment was checked.
+
+#include <cstring>
+#include <string>
+
+#include "tests/cuda_emulator/machine/block.h"
+#include "tests/cuda_emulator/machine/grid.h"
+#include "tests/cuda_emulator/machine/memory.h"
+
+namespace emulator {
+
+using Update = bool (*)(const void* context, int lane, const std::byte* old, std::byte* fresh);
+
+void load_shared(Warp&, const Op&, const Access&, std::byte* data, uint8_t* defined);
+void store_shared(Warp&, const Op&, const Access&, const std::byte* data, const uint8_t* defined);
+void atomic_shared(Warp&, const Op&, const Access&, bool ignores_old, const void* context,
+                   Update update, std::byte* old_data);
+
+void load_global(Warp&, const Op&, const Access&, std::byte* data, uint8_t* defined);
+void store_global(Warp&, const Op&, const Access&, const std::byte* data, const uint8_t* defined);
+void atomic_global(Warp&, const Op&, const Access&, bool ignores_old, const void* context,
+                   Update update, std::byte* old_data);
+
+// Local, constant and param space: no other thread is involved.
+void load_private(Warp&, const Op&, const Access&, std::byte* data, uint8_t* defined);
+void store_private(Warp&, const Op&, const Access&, const std::byte* data, const uint8_t* defined);
+
+// Whether bytes are all defined, or not reported where the access lets undefined ones pass.
+inline bool all_defined(const uint8_t* defined, unsigned bytes) {
+  uint8_t all = 0xff;
+  for (unsigned i = 0; i < bytes; ++i) all &= defined[i];
+  return all == 0xff;
+}
+
+// Calls f(lane) for the lanes of a mask in rising order.
+template <class F>
+inline void in_order(Mask lanes, F&& f) {
+  for (Mask rest = lanes; rest; rest &= rest - 1) f(std::countr_zero(rest));
+}
+
+[[noreturn]] void fail_undefined_store(const Warp& warp, const Op& op, int lane,
+                                       const Access& access);
+[[noreturn]] void fail_undefined_old(const Warp& warp, const Op& op, int lane,
+                                     const Access& access);
+
+}  // namespace emulator
