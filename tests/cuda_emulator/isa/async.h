@@ -1,22 +1,27 @@
 #pragma once
 
-// Copies of cp.async that threads of a block have under way; see async.cpp.
+// What cp.async and mbarrier know of one another.
 
-#include <memory>
+#include <cstdint>
 
-#include "tests/cuda_emulator/machine/lanes.h"
+#include "tests/cuda_emulator/machine/clocks.h"
 
 namespace emulator {
 
+class Block;
 class Warp;
+struct Op;
 
-// Block::async_copies. Made at the first cp.async of a block.
-struct AsyncCopies {
-  AsyncCopies();
-  ~AsyncCopies();
+// async.cpp: lands the copies that cp.async.mbarrier.arrive on this object (an offset in shared
+// memory) tracks, and arrives for them. A wait for the object calls it first: copies land as late
+// as a program may count on.
+void finish_async_arrivals(Block& block, uint64_t object);
 
-  struct Impl;
-  std::unique_ptr<Impl> impl;
-};
+// mbarrier.cpp: cp.async.mbarrier.arrive when it is executed, for objects at these offsets; without
+// .noinc their phases wait for one arrival more.
+void expect_async_arrivals(Warp& warp, const Op& op, Mask lanes, const uint64_t* objects,
+                           bool increments);
+// The arrival itself, once the copies of the lane have landed.
+void arrive_asynchronously(Warp& warp, const Op& op, int lane, uint64_t object, const Known& known);
 
 }  // namespace emulator
