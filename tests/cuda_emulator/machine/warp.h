@@ -20,6 +20,7 @@ class Warp {
   Block* block = nullptr;
   unsigned index = 0;    // in the block
   Registers registers;   // of the frame that runs now
+  Predicate carry;       // of each lane: what add.cc leaves for addc; not kept over calls
   Mask existing = kAll;  // lanes that are threads: fewer in the last warp of an odd block
   Mask exited = 0;
   // Set by an instruction whose wait was not successful (mbarrier.try_wait): nothing changes for
