@@ -2,10 +2,8 @@
 // operators, eviction priorities, prefetch sizes, policies) are checked for their form and have no
 // effect.
 
-#include <array>
-#include <cstring>
-
 #include "tests/cuda_emulator/isa/memory_forms.h"
+#include "tests/cuda_emulator/isa/memory_values.h"
 #include "tests/cuda_emulator/machine/block.h"
 
 namespace emulator {
@@ -46,82 +44,6 @@ struct Form {
   uint8_t widths[8] = {};  // bytes of the registers
 };
 
-// A bit for each byte that is 0xff, and the other way.
-inline uint8_t bits_of(uint64_t bytes) {
-  return static_cast<uint8_t>((bytes & 0x8040201008040201) * 0x0101010101010101 >> 56);
-}
-constexpr std::array<uint64_t, 256> kBytesOf = [] {
-  std::array<uint64_t, 256> table{};
-  for (uint64_t bits = 0; bits < 256; ++bits)
-    for (int i = 0; i < 8; ++i)
-      if (bits >> i & 1) table[bits] |= uint64_t{0xff} << 8 * i;
-  return table;
-}();
-
-// One value of every lane from bytes `stride` apart into a register of `width` bytes.
-template <class T>
-void to_register(const Registers& registers, Arg arg, unsigned width, bool sign, Mask lanes,
-                 const std::byte* data, const uint8_t* defined, unsigned stride) {
-  if (arg.kind != Arg::Kind::reg) return;  // a sink
-  uint8_t* to_defined = registers.defined_out(arg);
-  constexpr auto above = static_cast<uint8_t>(~0u << sizeof(T));
-  const int fill = sign ? 64 - 8 * static_cast<int>(sizeof(T)) : 0;
-  const uint64_t kept = width < 8 ? (uint64_t{1} << 8 * width) - 1 : ~uint64_t{0};
-  each_lane(lanes, [&](int lane) {
-    T value, value_defined;
-    std::memcpy(&value, data + lane * stride, sizeof value);
-    std::memcpy(&value_defined, defined + lane * stride, sizeof value);
-    uint64_t wide = value;
-    uint8_t bits = bits_of(value_defined);
-    if (fill) wide = static_cast<uint64_t>(static_cast<int64_t>(wide << fill) >> fill);
-    if (!fill || (bits >> (sizeof(T) - 1) & 1)) bits |= above;
-    // Bytes that the register does not have count as defined.
-    to_defined[lane] = width < 8 ? static_cast<uint8_t>(bits | ~0u << width) : bits;
-    if (width == 8)
-      registers.out<uint64_t>(arg)[lane] = wide;
-    else
-      registers.out<uint32_t>(arg)[lane] = static_cast<uint32_t>(wide & kept);
-  });
-}
-
-void to_wide_register(const Registers& registers, Arg arg, Mask lanes, const std::byte* data,
-                      const uint8_t* defined, unsigned stride) {
-  if (arg.kind != Arg::Kind::reg) return;
-  uint8_t* to_defined = registers.defined_out(arg);
-  each_lane(lanes, [&](int lane) {
-    std::memcpy(registers.out<std::byte>(arg) + 16 * lane, data + lane * stride, 16);
-    uint64_t halves[2];
-    std::memcpy(halves, defined + lane * stride, 16);
-    to_defined[lane] = bits_of(halves[0]);
-    to_defined[64 + lane] = bits_of(halves[1]);
-  });
-}
-
-template <class T>
-void from_register(const Registers& registers, Arg arg, unsigned width, Mask lanes, std::byte* data,
-                   uint8_t* defined, unsigned stride) {
-  const uint8_t* from_defined = registers.defined_in(arg);
-  each_lane(lanes, [&](int lane) {
-    const T value = static_cast<T>(width == 8 ? registers.in<uint64_t>(arg)[lane]
-                                              : registers.in<uint32_t>(arg)[lane]);
-    const T value_defined = static_cast<T>(kBytesOf[from_defined[lane]]);
-    std::memcpy(data + lane * stride, &value, sizeof value);
-    std::memcpy(defined + lane * stride, &value_defined, sizeof value);
-  });
-}
-
-void from_wide_register(const Registers& registers, Arg arg, Mask lanes, std::byte* data,
-                        uint8_t* defined, unsigned stride) {
-  const uint8_t* from_defined = registers.defined_in(arg);
-  each_lane(lanes, [&](int lane) {
-    std::memcpy(data + lane * stride, registers.in<std::byte>(arg) + 16 * lane, 16);
-    const bool constant = arg.kind == Arg::Kind::constant;
-    const uint64_t halves[2] = {kBytesOf[from_defined[lane]],
-                                constant ? ~uint64_t{0} : kBytesOf[from_defined[64 + lane]]};
-    std::memcpy(defined + lane * stride, halves, 16);
-  });
-}
-
 void run_load(Warp& warp, const Op& op, Mask lanes) {
   const Form& form = *static_cast<const Form*>(op.extra);
   alignas(64) std::byte data[32 * kLanes];
@@ -132,21 +54,10 @@ void run_load(Warp& warp, const Op& op, Mask lanes) {
   access.lanes = lanes;
   access.address = address;
   load(warp, op, access, data, defined);
-  const unsigned stride = access.bytes;
   for (unsigned i = 0; i < form.count; ++i) {
-    const auto fill = [&]<class T>(T) {
-      to_register<T>(warp.registers, op.args[i], form.widths[i], form.sign, lanes,
-                     data + i * sizeof(T), defined + i * sizeof(T), stride);
-    };
-    switch (form.element) {
-      case 1: fill(uint8_t{}); break;
-      case 2: fill(uint16_t{}); break;
-      case 4: fill(uint32_t{}); break;
-      case 8: fill(uint64_t{}); break;
-      default:
-        to_wide_register(warp.registers, op.args[i], lanes, data + 16 * i, defined + 16 * i,
-                         stride);
-    }
+    const unsigned at = i * form.element;
+    to_register(warp.registers, op.args[i], form.element, form.widths[i], form.sign, lanes,
+                data + at, defined + at, access.bytes);
   }
 }
 
@@ -159,21 +70,10 @@ void run_store(Warp& warp, const Op& op, Mask lanes) {
   Access access = form.access;
   access.lanes = lanes;
   access.address = address;
-  const unsigned stride = access.bytes;
   for (unsigned i = 0; i < form.count; ++i) {
-    const auto take = [&]<class T>(T) {
-      from_register<T>(warp.registers, op.args[i], form.widths[i], lanes, data + i * sizeof(T),
-                       defined + i * sizeof(T), stride);
-    };
-    switch (form.element) {
-      case 1: take(uint8_t{}); break;
-      case 2: take(uint16_t{}); break;
-      case 4: take(uint32_t{}); break;
-      case 8: take(uint64_t{}); break;
-      default:
-        from_wide_register(warp.registers, op.args[i], lanes, data + 16 * i, defined + 16 * i,
-                           stride);
-    }
+    const unsigned at = i * form.element;
+    from_register(warp.registers, op.args[i], form.element, form.widths[i], lanes, data + at,
+                  defined + at, access.bytes);
   }
   store(warp, op, access, data, defined);
 }
@@ -201,9 +101,9 @@ Op with_values(Decoding& decoding, Modifiers& modifiers, Form form, bool loads, 
   form.access.bytes = form.access.alignment = form.element * form.count;
   if (form.access.bytes > 32 || (form.count == 8 && form.element != 4))
     decoding.fail("no such vector of this type");
-  if (form.access.bytes == 32 && (form.access.space != Space::global || type == Type::b128))
-    decoding.fail(
-        "vectors of 32 bytes are for global memory, of eight 4-byte or four 8-byte values");
+  const bool global = form.access.space == Space::global || form.access.space == Space::generic;
+  if (form.access.bytes == 32 && (!global || type == Type::b128))
+    decoding.fail("vectors of 32 bytes are for global memory, eight 4-byte or four 8-byte values");
   if (form.access.bytes == 32 && decoding.architecture() < 100)
     decoding.fail("vectors of 32 bytes need sm_100 or later");
   const size_t operands = policy ? 3 : 2;
@@ -217,9 +117,7 @@ Op with_values(Decoding& decoding, Modifiers& modifiers, Form form, bool loads, 
   for (unsigned i = 0; i < form.count; ++i) {
     const Type held = decoding.register_type(values[i]);
     form.widths[i] = static_cast<uint8_t>(held == Type::none ? form.element : ptx::bytes_of(held));
-    if (form.widths[i] == 16 && form.element != 16)
-      decoding.fail("a 128-bit register takes values of .b128 alone");
-    args.push_back(loads ? decoding.target(values[i], type, true, form.access.bytes == 32)
+    args.push_back(loads ? decoding.target(values[i], type, true, form.count > 1)
                          : decoding.source(values[i], type, true));
   }
   const auto address = decoding.address(all[loads ? 1 : 0], form.access.space);
@@ -239,9 +137,11 @@ Op decode_ld(Decoding& decoding) {
   form.access.space = take_space(modifiers);
   const bool weak = form.access.order.semantics == Semantics::weak;
   if (weak) modifiers.take_one({"ca", "cg", "cs", "lu", "cv"});
-  if (modifiers.take("nc") && (written || form.access.space != Space::global))
-    decoding.fail(".nc is for weak loads of global memory");
+  bool constant = modifiers.take("nc");
   const bool policy = take_hints(modifiers, true);
+  constant = constant || modifiers.take("nc");
+  if (constant && (written || form.access.space != Space::global))
+    decoding.fail(".nc is for weak loads of global memory");
   return with_values(decoding, modifiers, form, true, policy);
 }
 
