@@ -36,6 +36,13 @@ inline uint16_t half_of(float value) {
   return sign | static_cast<uint16_t>((rebased + 0xfffu + (rebased >> 13 & 1)) >> 13);
 }
 
+// To nearest, ties to even; NaN becomes 0x7fff.
+inline uint16_t bfloat_of(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
 // Four exponent bits, three of mantissa, no infinity; 0x7f and 0xff are NaN.
 inline float value_of_e4m3(uint8_t bits) {
   const int exponent = bits >> 3 & 15, mantissa = bits & 7;

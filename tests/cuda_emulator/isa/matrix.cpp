@@ -52,6 +52,7 @@ Access row_access(Mask lanes, const uint64_t* address) {
   access.alignment = kRowBytes;
   access.lanes = lanes;
   access.address = address;
+  access.counted = false;
   return access;
 }
 

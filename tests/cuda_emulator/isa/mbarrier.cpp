@@ -92,6 +92,7 @@ Access access_to(Mask lanes, const uint64_t* address) {
   access.bytes = access.alignment = kObjectBytes;
   access.lanes = lanes;
   access.address = address;
+  access.counted = false;
   return access;
 }
 
