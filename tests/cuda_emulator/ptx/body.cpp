@@ -34,8 +34,12 @@ void BodyReader::close_scope() {
     const Symbol symbol = scopes_.find_innermost(reference.name);
     if (symbol.kind == Symbol::Kind::none) {
       open.push_back(reference);
+    } else if (symbol.kind != Symbol::Kind::label) {
+      throw Error(reference.line, quoted(reference.name) + " is not a label");
+    } else if (reference.in_table) {
+      function_.branch_targets[reference.owner][reference.position] = symbol.index;
     } else {
-      resolve(reference, symbol);
+      function_.instructions[reference.owner].operands[0].index = symbol.index;
     }
   }
   references_.pop_back();
@@ -45,21 +49,6 @@ void BodyReader::close_scope() {
   if (!open.empty()) references_.back().insert(references_.back().end(), open.begin(), open.end());
   scopes_.close();
   reader_.expect('}');
-}
-
-void BodyReader::resolve(const Reference& reference, const Symbol& symbol) {
-  if (symbol.kind != reference.kind) {
-    throw Error(reference.line,
-                quoted(reference.name) + " is not " +
-                    (reference.kind == Symbol::Kind::label          ? "a label"
-                     : reference.kind == Symbol::Kind::branch_table ? "a list of branch targets"
-                                                                    : "a prototype"));
-  }
-  if (reference.in_table) {
-    function_.branch_targets[reference.owner][reference.position] = symbol.index;
-  } else {
-    function_.instructions[reference.owner].operands[reference.position].index = symbol.index;
-  }
 }
 
 void BodyReader::statement() {
@@ -78,7 +67,6 @@ void BodyReader::statement() {
       if (reader_.at('@')) return guarded_instruction();
       if (reader_.at('{')) return open_scope();
       if (reader_.at('}')) return close_scope();
-      if (reader_.accept(';')) return;  // an empty statement
       break;
     default: break;
   }
@@ -121,7 +109,7 @@ void BodyReader::registers() {
       continue;
     }
     const auto count =
-        static_cast<uint32_t>(read_literal(reader_, 1, left, "the number of registers"));
+        static_cast<uint32_t>(read_literal(reader_, 0, left, "the number of registers"));
     reader_.expect('>');
     scopes_.declare_range(name, count, {Symbol::Kind::reg, index, line});
     all.reserve(all.size() + count);
@@ -164,7 +152,7 @@ void BodyReader::local_variables(Space space) {
 
 // A label, or the name of a table.
 void BodyReader::labelled(const Token& name) {
-  if (name.text == "_" || name.text == "WARP_SZ" || name.text[0] == '%') {
+  if (name.text == "_" || name.text == "WARP_SZ") {
     throw Error(name.line, quoted(name.text) + " is not a label");
   }
   if (reader_.accept_dotted("branchtargets")) return branch_targets(name);
@@ -181,8 +169,8 @@ void BodyReader::branch_targets(const Token& name) {
   std::vector<uint32_t> targets;
   do {
     const int line = reader_.line();
-    references_.back().push_back({reader_.word("a label"), line, Symbol::Kind::label, table,
-                                  static_cast<uint32_t>(targets.size()), true});
+    references_.back().push_back(
+        {reader_.word("a label"), line, table, static_cast<uint32_t>(targets.size()), true});
     targets.push_back(0);
   } while (reader_.accept(','));
   function_.branch_targets.push_back(std::move(targets));

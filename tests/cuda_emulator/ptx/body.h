@@ -34,14 +34,13 @@ class BodyReader {
   void read(uint64_t registers);
 
  private:
-  // An operand of an instruction or an entry of a table that names a label or a table. Names may
-  // be declared behind their use, in the scope of the use or in one around it.
+  // A branch or an entry of a table of branch targets that names a label. That may be declared
+  // behind its use, in the scope of the use or in one around it.
   struct Reference {
     std::string_view name;
     int line;
-    Symbol::Kind kind;  // what it must be
-    uint32_t owner;     // an instruction, or a table of branch targets
-    uint32_t position;  // of its operands, or entries
+    uint32_t owner;     // an instruction, or a table
+    uint32_t position;  // in the table
     bool in_table;
   };
 
@@ -55,7 +54,6 @@ class BodyReader {
   void prototype(const Token& name);
   void open_scope();
   void close_scope();
-  void resolve(const Reference& reference, const Symbol& symbol);
   std::string unique(std::string_view name);
 
   void instruction(const Token& opcode, std::optional<uint32_t> guard, bool guard_negated);
@@ -64,7 +62,10 @@ class BodyReader {
   void call_operands(Instruction& instruction);
   Operand call_list();
   Operand callee();
-  Operand reference(const Instruction& instruction, Symbol::Kind kind);
+  Operand label();
+  Operand table(Symbol::Kind kind);
+  void check_call(const Instruction& instruction, const std::vector<Variable>& results,
+                  const std::vector<Variable>& parameters) const;
   Operand operand();
   Operand word();
   Operand named(const Token& token);

@@ -79,7 +79,7 @@ void InitialReader::constant(uint64_t offset) {
   if (bytes > 8) throw Error(line, "initial values of 128 bits are not handled");
   if (c.is_integer()) {
     if (!fits(c, bytes)) throw Error(line, "an initial value that does not fit the type");
-    if (variable_.type == Type::f32 || variable_.type == Type::f64) {
+    if (is_float(variable_.type)) {
       throw Error(line, "an integer for a variable of floating point");
     }
     put(variable_, offset, c.bits, bytes);
@@ -100,7 +100,7 @@ void InitialReader::constant(uint64_t offset) {
   }
 }
 
-// symbol, symbol + addend, generic(symbol), generic(symbol + addend), generic(symbol) + addend
+// symbol, symbol + addend, generic(symbol), generic(symbol) + addend
 Relocation InitialReader::symbol_address(uint64_t offset) {
   Relocation out;
   out.offset = offset;
@@ -110,21 +110,19 @@ Relocation InitialReader::symbol_address(uint64_t offset) {
     out.generic = true;
     name = reader_.word("a name");
   }
-  const Symbol symbol = symbols_.find(name);
-  if (symbol.kind == Symbol::Kind::none && name != variable_.name) {
-    throw Error(line, quoted(name) + " is not declared");
-  }
   out.symbol = name;
-  const auto addend = [&] {
-    if (!reader_.at('+') && !reader_.at('-')) return;
-    out.addend = static_cast<int64_t>(static_cast<uint64_t>(out.addend) +
-                                      static_cast<uint64_t>(read_integer(reader_, "an addend")));
-  };
-  addend();
-  if (out.generic) {
-    reader_.expect(')');
-    addend();
+  const Symbol symbol = symbols_.find(name);
+  if (symbol.kind == Symbol::Kind::none) throw Error(line, quoted(name) + " is not declared");
+  const bool function = symbol.kind == Symbol::Kind::function;
+  if (!function && module_.variables[symbol.index].space == Space::shared) {
+    throw Error(line, "the address of " + quoted(name) + " is not known before a launch");
   }
+  if (out.generic) {
+    if (function) throw Error(line, "functions have no generic address");
+    reader_.expect(')');
+  }
+  if (reader_.at('+')) out.addend = read_integer(reader_, "an addend");
+  if (function && out.addend != 0) throw Error(line, "an address within a function");
   return out;
 }
 

@@ -121,7 +121,8 @@ struct Operand {
     vector,    // {a, b, ...}: elements
     label,     // name, index: of an instruction; the number of instructions at the body's end
     sink,      // _
-    list,      // (a, b): arguments and results of call
+    list,      // (a, b): arguments and results of call: variables, index: of the locals; as many
+               // and as large as the function or prototype declares
     table      // index: of the function's branch_targets, or of its call prototypes; name
   };
   Kind kind = Kind::reg;

@@ -71,25 +71,39 @@ void BodyReader::operands(Instruction& instruction) {
   do {
     if (all.size() == kMostOperands) reader_.fail("too many operands");
     if (instruction.opcode == "bra" && all.empty()) {
-      all.push_back(reference(instruction, Symbol::Kind::label));
+      all.push_back(label());
     } else if (instruction.opcode == "brx" && all.size() == 1) {
-      all.push_back(reference(instruction, Symbol::Kind::branch_table));
+      all.push_back(table(Symbol::Kind::branch_table));
     } else {
       all.push_back(operand());
     }
   } while (reader_.accept(','));
 }
 
-// The name of a label or a table, wherever in the scopes that is declared.
-Operand BodyReader::reference(const Instruction& instruction, Symbol::Kind kind) {
-  const bool label = kind == Symbol::Kind::label;
-  Operand out = make(label ? Operand::Kind::label : Operand::Kind::table);
+// The target of a branch, wherever in the scopes that is declared.
+Operand BodyReader::label() {
+  Operand out = make(Operand::Kind::label);
   const int line = reader_.line();
-  const std::string_view name = reader_.word(label ? "a label" : "the name of a list");
+  const std::string_view name = reader_.word("a label");
   out.name = name;
-  references_.back().push_back({name, line, kind,
-                                static_cast<uint32_t>(function_.instructions.size() - 1),
-                                static_cast<uint32_t>(instruction.operands.size()), false});
+  references_.back().push_back(
+      {name, line, static_cast<uint32_t>(function_.instructions.size() - 1), 0, false});
+  return out;
+}
+
+// A list of branch targets or a prototype.
+Operand BodyReader::table(Symbol::Kind kind) {
+  Operand out = make(Operand::Kind::table);
+  const int line = reader_.line();
+  out.name = reader_.word("the name of a list or a prototype");
+  const Symbol symbol = find(out.name);
+  if (symbol.kind == Symbol::Kind::none) throw Error(line, quoted(out.name) + " is not declared");
+  if (symbol.kind != kind) {
+    throw Error(line, quoted(out.name) + (kind == Symbol::Kind::prototype
+                                              ? " is not a prototype"
+                                              : " is not a list of branch targets"));
+  }
+  out.index = symbol.index;
   return out;
 }
 
@@ -100,45 +114,92 @@ void BodyReader::call_operands(Instruction& instruction) {
     all.push_back(call_list());
     reader_.expect(',');
   }
+  const Symbol function = find(reader_.token().text);
   all.push_back(callee());
   const bool indirect = all.back().kind == Operand::Kind::reg;
-  if (reader_.at(';')) {
-    if (indirect) reader_.unexpected("a prototype");
-    return;
-  }
-  reader_.expect(',');
-  if (reader_.at('(')) {
-    all.push_back(call_list());
-    if (!indirect) return;
+  if (!reader_.at(';') || indirect) {
     reader_.expect(',');
-  } else if (!indirect) {
-    reader_.unexpected("'('");
+    if (reader_.at('(')) {
+      all.push_back(call_list());
+      if (indirect) reader_.expect(',');
+    } else if (!indirect) {
+      reader_.unexpected("'('");
+    }
   }
-  all.push_back(reference(instruction, Symbol::Kind::prototype));
+  if (indirect) {
+    all.push_back(table(Symbol::Kind::prototype));
+    const Prototype& prototype = function_.prototypes[all.back().index];
+    check_call(instruction, prototype.results, prototype.parameters);
+  } else {
+    const Function& callee = module_.functions[function.index];
+    check_call(instruction, callee.results, callee.parameters);
+  }
+}
+
+// Results and arguments must be as many as are declared, and as large.
+void BodyReader::check_call(const Instruction& instruction, const std::vector<Variable>& results,
+                            const std::vector<Variable>& parameters) const {
+  const std::vector<Operand>& all = instruction.operands;
+  static const std::vector<Operand> kNothing;
+  const auto check = [&](const std::vector<Operand>& given, const std::vector<Variable>& declared,
+                         const char* what) {
+    if (given.size() != declared.size()) {
+      throw Error(instruction.line, "a call with " + std::to_string(given.size()) + what +
+                                        " instead of " + std::to_string(declared.size()));
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Variable& passed = function_.locals[given[i].index];
+      if (passed.bytes != declared[i].bytes) {
+        throw Error(instruction.line, quoted(passed.name) + " has " + std::to_string(passed.bytes) +
+                                          " bytes instead of " + std::to_string(declared[i].bytes));
+      }
+    }
+  };
+  const bool has_results = all[0].kind == Operand::Kind::list;
+  const size_t behind = has_results ? 2 : 1;
+  const bool has_arguments = all.size() > behind && all[behind].kind == Operand::Kind::list;
+  check(has_results ? all[0].elements : kNothing, results, " results");
+  check(has_arguments ? all[behind].elements : kNothing, parameters, " arguments");
 }
 
 Operand BodyReader::callee() {
   if (!reader_.at(Token::Kind::word)) reader_.unexpected("a function");
   const Token token = reader_.take();
+  const Symbol symbol = find(token.text);
   Operand out = named(token);
-  const bool function =
-      out.kind == Operand::Kind::variable && find(token.text).kind == Symbol::Kind::function;
-  if (!function && out.kind != Operand::Kind::reg) {
+  if (symbol.kind != Symbol::Kind::function && symbol.kind != Symbol::Kind::reg) {
     throw Error(token.line, quoted(token.text) + " is not a function");
+  }
+  if (symbol.kind == Symbol::Kind::function && module_.functions[symbol.index].entry) {
+    throw Error(token.line, quoted(token.text) + " is an entry, which cannot be called");
   }
   return out;
 }
 
+// Variables in .param of the body.
 Operand BodyReader::call_list() {
   Operand out = make(Operand::Kind::list);
   reader_.expect('(');
   if (reader_.accept(')')) return out;
   do {
     if (out.elements.size() == kMostParameters) reader_.fail("too many arguments");
-    if (!reader_.at(Token::Kind::word) && !begins_constant(reader_.token())) {
-      reader_.unexpected("an argument");
+    if (begins_constant(reader_.token())) reader_.fail("constants as arguments are not handled");
+    if (!reader_.at(Token::Kind::word)) reader_.unexpected("an argument");
+    const Token token = reader_.take();
+    const Symbol symbol = find(token.text);
+    if (symbol.kind == Symbol::Kind::none) {
+      throw Error(token.line, quoted(token.text) + " is not declared");
     }
-    out.elements.push_back(operand());
+    if (symbol.kind == Symbol::Kind::reg) {
+      throw Error(token.line, "registers as arguments are not handled");
+    }
+    if (symbol.kind != Symbol::Kind::local ||
+        function_.locals[symbol.index].space != Space::param) {
+      throw Error(token.line, quoted(token.text) + " is not a variable in .param of the function");
+    }
+    Operand& argument = out.elements.emplace_back(make(Operand::Kind::variable));
+    argument.name = function_.locals[symbol.index].name;
+    argument.index = symbol.index;
   } while (reader_.accept(','));
   reader_.expect(')');
   return out;
@@ -188,15 +249,18 @@ Operand BodyReader::named(const Token& token) {
       out.index = symbol.index;
       if (reader_.at(Token::Kind::dotted)) reader_.fail("parts of registers are not handled");
       return out;
-    case Symbol::Kind::local: out.name = function_.locals[symbol.index].name; break;
+    case Symbol::Kind::local:
+      out.name = function_.locals[symbol.index].name;
+      out.index = symbol.index;
+      break;
     case Symbol::Kind::parameter:
     case Symbol::Kind::result:
-    case Symbol::Kind::variable:
-    case Symbol::Kind::function: out.name = token.text; break;
+    case Symbol::Kind::variable: out.name = token.text; break;
+    case Symbol::Kind::function: out.name = token.text; return out;
     case Symbol::Kind::none: return special(token);
     default: throw Error(token.line, quoted(token.text) + " cannot be an operand");
   }
-  if (reader_.at('+') || reader_.at('-')) out.offset = read_integer(reader_, "an offset");
+  if (reader_.at('+')) out.offset = read_integer(reader_, "an offset");
   if (reader_.at('[')) reader_.fail("elements of arrays as operands are not handled");
   return out;
 }
@@ -240,7 +304,7 @@ Operand BodyReader::address() {
     if (base.kind == Operand::Kind::special) throw Error(line, "an address needs a register");
     out.offset = base.offset;
     base.offset = 0;
-    if (base.kind == Operand::Kind::reg && (reader_.at('+') || reader_.at('-'))) {
+    if (base.kind == Operand::Kind::reg && reader_.at('+')) {
       out.offset = read_integer(reader_, "an offset");
     }
     out.elements.push_back(std::move(base));

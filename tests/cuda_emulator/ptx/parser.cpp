@@ -81,7 +81,6 @@ class ModuleReader {
   }
 
   void directive() {
-    if (reader_.accept(';')) return;
     if (!reader_.at(Token::Kind::dotted)) reader_.unexpected("a directive");
     const Linking linking = this->linking();
     const Token name = reader_.token();
@@ -148,7 +147,7 @@ class ModuleReader {
       variable.external = linking == Linking::external;
       variable.visible = linking != Linking::none && !variable.external;
       const int line = reader_.line();
-      variables.initial(variable, symbols_);
+      variables.initial(variable, symbols_, module_);
       if (variable.bytes == 0 && !variable.external) throw Error(line, "an array of unknown size");
       add(std::move(variable), name);
     } while (reader_.accept(','));
@@ -191,6 +190,12 @@ class ModuleReader {
     out.name = name;
     out.parameters = variables.parameters(kMostParameters, false, entry);
     performance_directives(out);
+    if (out.max_threads[0] && out.required_threads[0]) {
+      throw Error(out.line, ".maxntid and .reqntid exclude each other");
+    }
+    if (out.required_cluster[0] && out.max_cluster_rank) {
+      throw Error(out.line, ".reqnctapercluster and .maxclusterrank exclude each other");
+    }
     Function& known = declare(std::move(out), name);
     if (reader_.at('{')) {
       body(known, linking);
@@ -252,7 +257,7 @@ class ModuleReader {
   void performance_directives(Function& out) {
     while (reader_.at(Token::Kind::dotted)) {
       const Token name = reader_.take();
-      if (name.text == "noreturn") {
+      if (name.text == "noreturn" && !out.entry) {
         out.no_return = true;
       } else if (name.text == "pragma") {
         pragma();

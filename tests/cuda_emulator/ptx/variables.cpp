@@ -64,6 +64,9 @@ Declared VariableReader::declared() {
     } else if (reader_.at_dotted("v2") || reader_.at_dotted("v4")) {
       if (out.elements != 1) reader_.fail("a second vector size");
       out.elements = reader_.take().text == "v2" ? 2 : 4;
+    } else if (reader_.at_dotted("texref") || reader_.at_dotted("samplerref") ||
+               reader_.at_dotted("surfref")) {
+      reader_.fail("textures and surfaces are not handled");
     } else {
       out.type = type_named(reader_.token().text);
       if (!is_fundamental(out.type)) reader_.unexpected("a type of variables");
@@ -84,7 +87,7 @@ void VariableReader::dimensions(Variable& variable, uint64_t element) {
       open = true;
       dimensions_.push_back(0);
     } else {
-      const uint64_t size = read_count(reader_, 1, kMostElements, "the size of an array");
+      const uint64_t size = read_literal(reader_, 1, kMostElements, "the size of an array");
       count *= size;
       if (count > kMostElements) reader_.fail("an array of too many elements");
       dimensions_.push_back(size);
@@ -117,13 +120,13 @@ Variable VariableReader::declarator(const Declared& declared, Space space, std::
   return variable;
 }
 
-void VariableReader::initial(Variable& variable, const Symbols& symbols) {
+void VariableReader::initial(Variable& variable, const Symbols& symbols, const Module& module) {
   if (!reader_.accept('=')) return;
   if (variable.space != Space::global && variable.space != Space::constant) {
     reader_.fail("only variables in .global and .const have initial values");
   }
   if (variable.external) reader_.fail("an external variable has no initial value here");
-  const uint64_t outermost = InitialReader(reader_, symbols, variable).read(dimensions_);
+  const uint64_t outermost = InitialReader(reader_, symbols, module, variable).read(dimensions_);
   if (dimensions_.empty() || dimensions_[0] != 0) return;
   uint64_t inner = element_bytes_;
   for (size_t i = 1; i < dimensions_.size(); ++i) inner *= dimensions_[i];

@@ -47,7 +47,7 @@ class VariableReader {
   // A name with its dimensions. `name` gets the view of it.
   Variable declarator(const Declared& declared, Space space, std::string_view& name);
   // Behind declarator(): the initial value if there is one. Sets the size of an array without one.
-  void initial(Variable& variable, const Symbols& symbols);
+  void initial(Variable& variable, const Symbols& symbols, const Module& module);
   // Lists of parameters in parentheses, or nothing at all; at most `most`. Anonymous ones, named _,
   // are for prototypes; `pointers`: those of an entry may say where they point to.
   std::vector<Variable> parameters(size_t most, bool anonymous, bool pointers);
@@ -68,8 +68,8 @@ class VariableReader {
 // The initial value of a variable, behind '='.
 class InitialReader {
  public:
-  InitialReader(Reader& reader, const Symbols& symbols, Variable& variable)
-      : reader_(reader), symbols_(symbols), variable_(variable) {}
+  InitialReader(Reader& reader, const Symbols& symbols, const Module& module, Variable& variable)
+      : reader_(reader), symbols_(symbols), module_(module), variable_(variable) {}
 
   // A value, or the nested lists of an array of these dimensions, the outermost of which may be 0:
   // open. Gives the number of elements of the outermost list.
@@ -85,6 +85,7 @@ class InitialReader {
 
   Reader& reader_;
   const Symbols& symbols_;
+  const Module& module_;
   Variable& variable_;
   // An address that is being put together from masked bytes: those there are, 0 for none.
   Relocation masked_;
