@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace emulator {
+
+// mode[0] of Flow::block_barrier; those from popc on reduce a predicate, their last argument.
+enum class BarrierKind : uint32_t { sync, arrive, popc, all, any };
+
+// Its `extra`: where its operands are.
+struct BarrierOp {
+  bool aligned = true;
+  bool has_count = false;
+  uint8_t id = 0, count = 0;  // of args
+};
+
+}  // namespace emulator
