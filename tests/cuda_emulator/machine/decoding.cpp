@@ -140,7 +140,10 @@ Op FunctionDecoding::decode_one(uint32_t index) {
   instruction = &function_.instructions[index];
   next_temporary_ = temporaries_[index];
   before_.clear();
+  pairs_ = 0;
   Op op = decoders().decode(*this);
+  for (const ptx::Operand& operand : instruction->operands) pairs_ -= operand.second != nullptr;
+  if (pairs_ != 0) fail("it has no pair of destinations a|b");
   op.source = instruction;
   if (instruction->guard) {
     const uint32_t reg = *instruction->guard;
@@ -236,6 +239,7 @@ Arg FunctionDecoding::source(const ptx::Operand& operand, ptx::Type type, bool r
 }
 
 Arg FunctionDecoding::target(const ptx::Operand& operand, ptx::Type type, bool relaxed, bool sink) {
+  for (const ptx::Operand& own : instruction->operands) pairs_ += own.second.get() == &operand;
   if (operand.kind == Kind::sink) {
     if (!sink) fail("the sink _ is not a destination here");
     Arg arg;
