@@ -103,7 +103,7 @@ TEST_CASE("Faults: memory that was freed, at its place and by its thread", "[fau
   INFO(report);
   CHECK(report.find("freed memory: ") == 0);
   CHECK(report.find("kernel transpose, block (0, 0, 0), thread (") != std::string::npos);
-  CHECK(report.find("kernel.cu:17") != std::string::npos);
+  CHECK(report.find("kernel.cu:14") != std::string::npos);
   CHECK(report.find("4 bytes of global memory at 0x") != std::string::npos);
 }
 
