@@ -174,7 +174,9 @@ uint32_t FunctionDecoding::add_temporary(ptx::Type type) {
 }
 
 Arg FunctionDecoding::read_of(uint32_t reg) {
-  if (!second_) accesses_[current_].reads.push_back(reg);
+  // A temporary is written by the same instruction first.
+  const bool temporary = reg >= function_.registers.size();
+  if (!second_ && !temporary) accesses_[current_].reads.push_back(reg);
   Arg arg;
   arg.kind = types_[reg] == ptx::Type::pred ? Arg::Kind::predicate : Arg::Kind::reg;
   arg.unit = second_ ? allocation_.unit[reg] : 0;
