@@ -13,7 +13,6 @@
 #include <cstring>
 #include <string>
 
-#include "tests/cuda_emulator/isa/whole_warp.h"
 #include "tests/cuda_emulator/machine/block.h"
 #include "tests/cuda_emulator/machine/decode.h"
 #include "tests/cuda_emulator/machine/warp.h"
@@ -127,8 +126,7 @@ void from_register(const Registers& registers, Arg source, std::byte* data, uint
   std::memcpy(data, elements, sizeof elements);
 }
 
-void run_load(Warp& warp, const Op& op, Mask lanes) {
-  require_whole_warp(warp, op, lanes);
+void run_load(Warp& warp, const Op& op, Mask) {
   const Mask rows = row_lanes(op.mode[0]);
   uint64_t address[kLanes];
   row_addresses(warp, op, rows, op.args[op.mode[0]], address);
@@ -142,8 +140,7 @@ void run_load(Warp& warp, const Op& op, Mask lanes) {
         counters.ldmatrix_ideal);
 }
 
-void run_store(Warp& warp, const Op& op, Mask lanes) {
-  require_whole_warp(warp, op, lanes);
+void run_store(Warp& warp, const Op& op, Mask) {
   const Mask rows = row_lanes(op.mode[0]);
   uint64_t address[kLanes];
   row_addresses(warp, op, rows, op.args[0], address);
@@ -157,8 +154,7 @@ void run_store(Warp& warp, const Op& op, Mask lanes) {
         counters.stmatrix_ideal);
 }
 
-void run_move(Warp& warp, const Op& op, Mask lanes) {
-  require_whole_warp(warp, op, lanes);
+void run_move(Warp& warp, const Op& op, Mask) {
   Rows matrix;
   from_register(warp.registers, op.args[1], matrix.data, matrix.defined, false);
   to_register(warp.registers, op.args[0], matrix.data, matrix.defined, true);
