@@ -22,18 +22,6 @@ void apply(const Edit& edit, Sources* sources, bool to_ptx, std::string* ptx) {
   throw std::runtime_error("no text is named " + edit.file);
 }
 
-std::string built(const Experiment& experiment, const Architecture& part,
-                  const std::vector<Edit>& edits) {
-  Sources sources = experiment.sources(part);
-  for (const Edit& edit : edits) apply(edit, &sources, false, nullptr);
-  std::vector<std::string> options = experiment.options;
-  options.push_back("-lineinfo");
-  const std::vector<Header> headers(sources.begin() + 1, sources.end());
-  std::string ptx = compile(sources.front().text, part.name, options, headers);
-  for (const Edit& edit : edits) apply(edit, nullptr, true, &ptx);
-  return ptx;
-}
-
 }  // namespace
 
 const std::vector<Architecture>& architectures() {
@@ -75,9 +63,21 @@ std::function<Sources(const Architecture&)> kernel_file(const std::string& name)
   };
 }
 
+std::string compiled(const Experiment& experiment, const Architecture& part,
+                     const std::vector<Edit>& edits) {
+  Sources sources = experiment.sources(part);
+  for (const Edit& edit : edits) apply(edit, &sources, false, nullptr);
+  std::vector<std::string> options = experiment.options;
+  options.push_back("-lineinfo");
+  const std::vector<Header> headers(sources.begin() + 1, sources.end());
+  std::string ptx = compile(sources.front().text, part.name, options, headers);
+  for (const Edit& edit : edits) apply(edit, nullptr, true, &ptx);
+  return ptx;
+}
+
 Outcome perform(const Experiment& experiment, const Architecture& part, int size, uint64_t seed,
                 const std::vector<Edit>& edits) {
-  const std::string ptx = built(experiment, part, edits);
+  const std::string ptx = compiled(experiment, part, edits);
   Device device(part.major, part.minor);
   device.seed(seed);
   std::mt19937 random{unsigned(seed)};

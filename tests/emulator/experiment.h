@@ -94,6 +94,9 @@ struct Outcome {
   bool wrong = false;  // the error is above the tolerance
   std::string what() const;
 };
+// PTX, with its edits made.
+std::string compiled(const Experiment& experiment, const Architecture& part,
+                     const std::vector<Edit>& edits = {});
 // On a fresh device. Inputs and interleavings are the seed's.
 Outcome perform(const Experiment& experiment, const Architecture& part, int size, uint64_t seed,
                 const std::vector<Edit>& edits = {});

@@ -13,7 +13,7 @@ const BackwardConfiguration kBackward{"bwd.cu", "BwdA<64,32,128,8,1,true,true,2>
                                       2};
 const BackwardConfiguration kSerial{"bwdc.cu", "BwdC<64,32,128,8,1>", 64, 32, 128, 8, 1};
 
-std::string compiled(const Sources& sources, const Architecture& part) {
+std::string plain(const Sources& sources, const Architecture& part) {
   std::vector<std::string> options = worked_options();
   options.push_back("-lineinfo");
   return compile(sources.front().text, part.name, options, {sources.begin() + 1, sources.end()});
@@ -25,12 +25,12 @@ double forward(Run& run) {
 }
 
 double backward(Run& run) {
-  const std::string reverse = compiled(backward_sources(kReverse), run.part);
+  const std::string reverse = plain(backward_sources(kReverse), run.part);
   return run_backward(run, reverse, kBackward).gradients() / 4e-3;
 }
 
 double reverse(Run& run) {
-  const std::string second = compiled(backward_sources(kBackward), run.part);
+  const std::string second = plain(backward_sources(kBackward), run.part);
   Run other{run.device, run.part, second, run.random, run.size};
   return run_backward(other, run.ptx, kBackward).gradients() / 4e-3;
 }

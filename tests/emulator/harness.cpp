@@ -142,9 +142,13 @@ CUresult Device::launch_with(CUfunction function, const std::vector<unsigned>& g
 
 CUfunction Device::load(const std::string& ptx, const std::string& kernel) {
   CUmodule module = nullptr;
-  require_success(
-      call<CUresult (*)(CUmodule*, const void*)>("cuModuleLoadData")(&module, ptx.c_str()),
-      "cuModuleLoadData");
+  char log[1000] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  const CUresult code = call<decltype(&cuModuleLoadDataEx)>("cuModuleLoadDataEx")(
+      &module, ptx.c_str(), 2, options, values);
+  INFO(log);
+  require_success(code, "cuModuleLoadDataEx");
   modules_.push_back(module);
   CUfunction function = nullptr;
   require_success(call<CUresult (*)(CUfunction*, CUmodule, const char*)>("cuModuleGetFunction")(

@@ -88,6 +88,7 @@ Op griddepcontrol(Decoding& decoding) {
 // bar.x is barrier.x.aligned.
 Op barrier(Decoding& decoding, bool always_aligned) {
   Modifiers modifiers(*decoding.instruction);
+  if (always_aligned && modifiers.peek() == "warp") return decode_warp_barrier(decoding);
   modifiers.take("cta");
   auto how = std::make_shared<BarrierOp>();
   BarrierKind kind = BarrierKind::sync;

@@ -49,6 +49,25 @@ Op decode_fma(Decoding& decoding) {
   return decode_rounded(decoding, modifiers, Arithmetic::fma, 3, true, true);
 }
 
+// Pairs of f32, whose name is no type of registers: {.rnd}{.ftz}.f32x2.
+template <Arithmetic operation>
+Op decode_pair(Decoding& decoding) {
+  Modifiers modifiers(*decoding.instruction);
+  FloatingMode mode;
+  mode.rounding = take_rounding(decoding, modifiers, operation == Arithmetic::fma);
+  mode.ftz = modifiers.take("ftz");
+  if (!modifiers.take("f32x2")) decoding.fail("there is no such instruction of that type");
+  modifiers.end();
+  require(decoding, 86, 100);
+  const Run run = rounded_pair_run(operation, mode);
+  Op op = operation == Arithmetic::fma
+              ? make_lanewise(decoding, Class::float32, run, Type::b64,
+                              {Type::b64, Type::b64, Type::b64})
+              : make_lanewise(decoding, Class::float32, run, Type::b64, {Type::b64, Type::b64});
+  keep_mode(op, mode);
+  return op;
+}
+
 Op decode_div(Decoding& decoding) {
   Modifiers modifiers(*decoding.instruction);
   const int approximate = modifiers.take_one({"approx", "full"});
@@ -241,6 +260,10 @@ void add_floating(Decoders& decoders) {
   decoders.add("neg", types, decode_neg);
   decoders.add("min", types, decode_extreme<false>);
   decoders.add("max", types, decode_extreme<true>);
+  decoders.add("add", decode_pair<Arithmetic::add>);
+  decoders.add("sub", decode_pair<Arithmetic::sub>);
+  decoders.add("mul", decode_pair<Arithmetic::mul>);
+  decoders.add("fma", decode_pair<Arithmetic::fma>);
   decoders.add("copysign", decode_copysign);
   decoders.add("testp", decode_testp);
 }

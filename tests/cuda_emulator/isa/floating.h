@@ -54,6 +54,8 @@ struct FloatingMode {
 Run rounded_run(Arithmetic operation, ptx::Type type, const FloatingMode& mode);
 // On f32x2.
 Run rounded_pair_run(Arithmetic operation, const FloatingMode& mode);
+// On an f32 and one or, for fma, two values of f16 or bf16 before it.
+Run rounded_mixed_run(Arithmetic operation, ptx::Type half, const FloatingMode& mode);
 inline void keep_mode(Op& op, const FloatingMode& mode) {
   op.mode[0] = static_cast<uint32_t>(mode.rounding);
 }

@@ -110,6 +110,32 @@ void run_pair_directed(Warp& warp, const Op& op, Mask lanes) {
   run_pair<operation, ftz>(warp, op, lanes);
 }
 
+template <Arithmetic operation, float (*value)(uint16_t), bool sat>
+[[gnu::noinline]] void run_mixed(Warp& warp, const Op& op, Mask lanes) {
+  if constexpr (operation == Arithmetic::fma) {
+    apply_lanes<float, uint16_t, uint16_t, float>(
+        warp, op, lanes, [](uint16_t a, uint16_t b, float c) {
+          return result_of<false, sat>(calculate<operation>(value(a), value(b), c));
+        });
+  } else {
+    apply_lanes<float, uint16_t, float>(warp, op, lanes, [](uint16_t a, float c) {
+      return result_of<false, sat>(calculate<operation>(value(a), c, 0.0f));
+    });
+  }
+}
+
+template <Arithmetic operation, float (*value)(uint16_t), bool sat>
+void run_mixed_directed(Warp& warp, const Op& op, Mask lanes) {
+  const Direction direction(static_cast<Rounding>(op.mode[0]));
+  run_mixed<operation, value, sat>(warp, op, lanes);
+}
+
+template <Arithmetic operation, float (*value)(uint16_t)>
+Run mixed_by_mode(const FloatingMode& mode) {
+  return mode.sat ? run_mixed_directed<operation, value, true>
+                  : run_mixed_directed<operation, value, false>;
+}
+
 template <Arithmetic operation, class T, bool ftz, bool sat>
 Run by_rounding(Rounding rounding) {
   return rounding == Rounding::nearest ? run_nearest<operation, T, ftz, sat>
@@ -159,6 +185,21 @@ Run rounded_pair_run(Arithmetic operation, const FloatingMode& mode) {
     case Arithmetic::sub: return pair_by_mode<Arithmetic::sub>(mode);
     case Arithmetic::mul: return pair_by_mode<Arithmetic::mul>(mode);
     default: return pair_by_mode<Arithmetic::fma>(mode);
+  }
+}
+
+Run rounded_mixed_run(Arithmetic operation, Type half, const FloatingMode& mode) {
+  const bool bfloat = half == Type::bf16;
+  switch (operation) {
+    case Arithmetic::add:
+      return bfloat ? mixed_by_mode<Arithmetic::add, bfloat_value>(mode)
+                    : mixed_by_mode<Arithmetic::add, half_value>(mode);
+    case Arithmetic::sub:
+      return bfloat ? mixed_by_mode<Arithmetic::sub, bfloat_value>(mode)
+                    : mixed_by_mode<Arithmetic::sub, half_value>(mode);
+    default:
+      return bfloat ? mixed_by_mode<Arithmetic::fma, bfloat_value>(mode)
+                    : mixed_by_mode<Arithmetic::fma, half_value>(mode);
   }
 }
 

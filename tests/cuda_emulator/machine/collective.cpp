@@ -1,5 +1,7 @@
 #include "tests/cuda_emulator/machine/collective.h"
 
+#include <span>
+
 #include "tests/cuda_emulator/machine/state.h"
 
 namespace emulator {
@@ -53,7 +55,7 @@ void check(Warp& warp, const Op& op, Mask lanes) {
   }
 }
 
-void complete(Warp& warp, const Op& op, const std::vector<Part>& parts, Mask members) {
+void complete(Warp& warp, const Op& op, std::span<const Part> parts, Mask members) {
   Exchange exchange;
   exchange.members = members;
   const auto& kind = *static_cast<const Collective*>(op.extra);
@@ -97,6 +99,16 @@ void collective(Warp& warp, size_t index, const Op& op, Mask lanes) {
   check(warp, op, lanes);
   if (lanes != groups[index].lanes) split(warp, index, lanes, groups[index].at + 1);
   Mask rest = lanes;
+  if (groups.size() == 1) {  // nobody else to wait for, most often
+    const Mask members = warp.registers.in<uint32_t>(op.args[op.members])[std::countr_zero(lanes)];
+    if ((members & alive(warp)) == lanes &&
+        with_members(warp.registers, op, lanes, members) == lanes) {
+      const Part all{groups[0].frame, groups[0].at, lanes};
+      complete(warp, op, {&all, 1}, lanes);
+      ++groups[0].at;
+      return;
+    }
+  }
   std::vector<Part> done;
   std::vector<Part> parts;
   const Registers own = warp.registers;

@@ -8,13 +8,14 @@
 
 namespace emulator {
 
+// Only the lanes of `members` are set.
 struct Exchange {
   Mask members = 0;  // of the mask that have not exited: all of them take part
-  uint32_t in[3][kLanes] = {};
-  uint64_t wide[kLanes] = {};
-  uint8_t defined[3][kLanes] = {};  // as of registers; of `wide` the first one
-  uint64_t out[kLanes] = {};
-  uint8_t out_defined[kLanes] = {};
+  uint32_t in[3][kLanes];
+  uint64_t wide[kLanes];
+  uint8_t defined[3][kLanes];  // as of registers; that of `wide` is the first
+  uint32_t out[kLanes];
+  uint8_t out_defined[kLanes];
   Mask predicate = 0, predicate_defined = 0;
 };
 

@@ -140,7 +140,10 @@ Op FunctionDecoding::decode_one(uint32_t index) {
   instruction = &function_.instructions[index];
   next_temporary_ = temporaries_[index];
   before_.clear();
+  pairs_ = 0;
   Op op = decoders().decode(*this);
+  for (const ptx::Operand& operand : instruction->operands) pairs_ -= operand.second != nullptr;
+  if (pairs_ != 0) fail("it has no pair of destinations a|b");
   op.source = instruction;
   if (instruction->guard) {
     const uint32_t reg = *instruction->guard;
@@ -171,7 +174,9 @@ uint32_t FunctionDecoding::add_temporary(ptx::Type type) {
 }
 
 Arg FunctionDecoding::read_of(uint32_t reg) {
-  if (!second_) accesses_[current_].reads.push_back(reg);
+  // A temporary is written by the same instruction first.
+  const bool temporary = reg >= function_.registers.size();
+  if (!second_ && !temporary) accesses_[current_].reads.push_back(reg);
   Arg arg;
   arg.kind = types_[reg] == ptx::Type::pred ? Arg::Kind::predicate : Arg::Kind::reg;
   arg.unit = second_ ? allocation_.unit[reg] : 0;
@@ -236,6 +241,7 @@ Arg FunctionDecoding::source(const ptx::Operand& operand, ptx::Type type, bool r
 }
 
 Arg FunctionDecoding::target(const ptx::Operand& operand, ptx::Type type, bool relaxed, bool sink) {
+  for (const ptx::Operand& own : instruction->operands) pairs_ += own.second.get() == &operand;
   if (operand.kind == Kind::sink) {
     if (!sink) fail("the sink _ is not a destination here");
     Arg arg;

@@ -97,6 +97,7 @@ class FunctionDecoding final : public Decoding {
 
   // Of the instruction that is decoded.
   uint32_t current_ = 0, next_temporary_ = 0;
+  unsigned pairs_ = 0;  // second destinations that were asked for
   std::vector<Op> before_;
   std::vector<std::unique_ptr<Arg[]>> scratch_;
   std::vector<std::shared_ptr<const void>> scratch_objects_;

@@ -328,7 +328,7 @@ void lay_out(Program& program, const Limits& limits) {
 }
 
 void estimate_registers(Program& program, const Limits& limits) {
-  constexpr unsigned kMost = 255, kOwn = 10;  // beside what is alive
+  constexpr unsigned kMost = 255;
   for (Entry& entry : program.entries) {
     const ptx::Function& function = program.source.functions[entry.function];
     const auto product = [](const uint32_t(&size)[3]) {
@@ -339,7 +339,8 @@ void estimate_registers(Program& program, const Limits& limits) {
     uint64_t most = kMost;
     if (threads) most = std::min<uint64_t>(most, limits.registers_per_block / threads / 8 * 8);
     if (function.max_registers) most = std::min<uint64_t>(most, function.max_registers);
-    const uint64_t needs = program.codes[entry.function].pressure + kOwn;
+    // Of what ptxas takes beside what is alive, as large kernels show it.
+    const uint64_t alive = program.codes[entry.function].pressure, needs = alive + alive / 10 + 10;
     entry.info.registers = static_cast<unsigned>(std::max<uint64_t>(16, std::min(needs, most)));
     // A warp gets its registers in units of 8 a thread.
     const unsigned warps = limits.registers_per_block / 32 / ((entry.info.registers + 7) / 8 * 8);
