@@ -138,11 +138,15 @@ Allocation allocate(const FlowGraph& graph, const std::vector<Accesses>& accesse
 
   Allocation result;
   result.unit.assign(types.size(), 0);
-  Pool units, predicates;
+  // Registers of different widths share no unit: lanes lie at different places in it, and those
+  // that diverge may hold one register while others write another.
+  Pool ones, twos, fours, predicates;
   using End = std::pair<uint32_t, uint32_t>;  // place, register
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
   const auto pool = [&](uint32_t reg) -> Pool& {
-    return types[reg] == ptx::Type::pred ? predicates : units;
+    if (types[reg] == ptx::Type::pred) return predicates;
+    const uint32_t count = units_of(types[reg]);
+    return count == 1 ? ones : count == 2 ? twos : fours;
   };
   for (const Interval& interval : todo) {
     for (; !ends.empty() && ends.top().first < interval.start; ends.pop()) {
@@ -153,9 +157,14 @@ Allocation allocate(const FlowGraph& graph, const std::vector<Accesses>& accesse
     ends.emplace(interval.end, interval.reg);
   }
   liveness.in[0].each([&](uint32_t reg) { result.live_at_start.push_back(reg); });
-  result.units = units.size();
+  for (const Interval& interval : todo) {
+    const Pool& its = pool(interval.reg);
+    if (&its == &twos) result.unit[interval.reg] += ones.size();
+    if (&its == &fours) result.unit[interval.reg] += ones.size() + twos.size();
+  }
+  result.units = ones.size() + twos.size() + fours.size();
   result.predicates = predicates.size();
-  result.pressure = units.most();
+  result.pressure = ones.most() + twos.most() + fours.most();
   return result;
 }
 
