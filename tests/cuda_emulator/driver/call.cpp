@@ -48,13 +48,19 @@ void Call::unsafe_in_capture() const {
   }
 }
 
-void Call::implicit_in_capture(const Context& context) const {
+Capture* Call::blocking_capture(const Context& context) const {
   for (const std::shared_ptr<Capture>& capture : driver.captures) {
     for (const std::shared_ptr<Stream>& stream : capture->streams) {
-      if (stream->context.get() != &context || !stream->blocking()) continue;
-      capture->invalid = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-      fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      if (stream->context.get() == &context && stream->blocking()) return capture.get();
     }
+  }
+  return nullptr;
+}
+
+void Call::implicit_in_capture(const Context& context) const {
+  if (Capture* capture = blocking_capture(context)) {
+    capture->invalid = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   }
 }
 

@@ -46,7 +46,7 @@ CUgraphNode add_captured(Driver& driver, Stream& stream, Action action) {
   return node->handle;
 }
 
-void join_capture(Driver& driver, const std::shared_ptr<Stream>& stream, const Event& event) {
+void join_capture(const std::shared_ptr<Stream>& stream, const Event& event) {
   const std::shared_ptr<Capture> of_event = event.captured ? event.capture.lock() : nullptr;
   if (stream->capture) {
     require_valid(*stream->capture);
@@ -73,15 +73,15 @@ void join_capture(Driver& driver, const std::shared_ptr<Stream>& stream, const E
   stream->capture = of_event;
   stream->tail = event.nodes;
   of_event->streams.push_back(stream);
-  (void)driver;
 }
 
 }  // namespace emulator::driver
 
 namespace {
 
-CUresult begin(const char* name, CUstream handle, CUstreamCaptureMode mode, CUgraph graph,
-               const CUgraphNode* dependencies, size_t count) {
+// `start` gives the graph to capture into, and the nodes that the first one comes after.
+template <class Start>
+CUresult begin(const char* name, CUstream handle, CUstreamCaptureMode mode, Start&& start) {
   return entry(name, [&](Call& call) {
     Driver& driver = call.driver;
     const std::shared_ptr<Stream> stream = call.stream(handle);
@@ -89,20 +89,7 @@ CUresult begin(const char* name, CUstream handle, CUstreamCaptureMode mode, CUgr
     require(!stream->legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     require(!stream->capture, CUDA_ERROR_ILLEGAL_STATE);
     auto capture = std::make_shared<Capture>();
-    std::vector<CUgraphNode> tail;
-    if (graph) {
-      capture->graph = driver.graphs.at(graph, CUDA_ERROR_INVALID_VALUE);
-      capture->given = true;
-      for (size_t i = 0; i < count; ++i) {
-        const std::shared_ptr<Node> node =
-            driver.nodes.at(dependencies[i], CUDA_ERROR_INVALID_VALUE);
-        require(node->graph == graph);
-        add_unique(tail, {dependencies[i]});
-      }
-    } else {
-      capture->graph = std::make_shared<Graph>();
-      driver.graphs.add(capture->graph);
-    }
+    std::vector<CUgraphNode> tail = start(call, *capture);
     capture->origin = stream;
     capture->mode = mode;
     capture->thread = std::this_thread::get_id();
@@ -175,7 +162,9 @@ CUresult info(const char* name, CUstream handle, const Info& to) {
   return entry(name, [&](Call& call) {
     const std::shared_ptr<Stream> stream = call.any_stream(handle);
     require(to.status);
-    if (stream->legacy && !call.driver.captures.empty()) call.implicit_in_capture(*stream->context);
+    // Asking is no use of the stream: the capture goes on.
+    if (stream->legacy)
+      require(!call.blocking_capture(*stream->context), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     *to.status = CU_STREAM_CAPTURE_STATUS_NONE;
     const std::shared_ptr<Capture> capture = stream->capture;
     if (!capture) return;
@@ -192,7 +181,11 @@ CUresult info(const char* name, CUstream handle, const Info& to) {
 }  // namespace
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
-  return begin("cuStreamBeginCapture", hStream, mode, nullptr, nullptr, 0);
+  return begin("cuStreamBeginCapture", hStream, mode, [](Call& call, Capture& capture) {
+    capture.graph = std::make_shared<Graph>();
+    call.driver.graphs.add(capture.graph);
+    return std::vector<CUgraphNode>();
+  });
 }
 
 CUresult cuStreamBeginCapture(CUstream hStream) {
@@ -203,11 +196,12 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
                                      const CUgraphNode* dependencies,
                                      const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                      CUstreamCaptureMode mode) {
-  return begin("cuStreamBeginCaptureToGraph", hStream, mode,
-               hGraph && !dependencyData && (dependencies || !numDependencies)
-                   ? hGraph
-                   : reinterpret_cast<CUgraph>(1),
-               dependencies, numDependencies);
+  return begin("cuStreamBeginCaptureToGraph", hStream, mode, [&](Call& call, Capture& capture) {
+    require(!dependencyData, CUDA_ERROR_NOT_SUPPORTED);
+    capture.graph = graph_at(call, hGraph);
+    capture.given = true;
+    return checked_dependencies(call, *capture.graph, dependencies, numDependencies);
+  });
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {

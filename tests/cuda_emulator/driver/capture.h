@@ -1,5 +1,7 @@
 #pragma once
 
+// Captures of streams, as other entry points meet them.
+
 #include "tests/cuda_emulator/driver/driver.h"
 
 namespace emulator::driver {
@@ -10,13 +12,7 @@ Capture* forbidding_capture(Driver& driver);
 void require_valid(const Capture& capture);
 // Adds a node after the stream's tail, which it becomes.
 CUgraphNode add_captured(Driver& driver, Stream& stream, Action action);
-// A new node of the graph; dependencies are known to be its nodes.
-std::shared_ptr<Node> add_node(Driver& driver, Graph& graph, Action action,
-                               std::vector<CUgraphNode> dependencies);
-// Removes the graph with its nodes and the graphs within them.
-void destroy_graph(Driver& driver, const std::shared_ptr<Graph>& graph);
-CUgraphNodeType type_of(const Action& action);
 // cuStreamWaitEvent where the stream or the event captures: the stream joins the capture.
-void join_capture(Driver& driver, const std::shared_ptr<Stream>& stream, const Event& event);
+void join_capture(const std::shared_ptr<Stream>& stream, const Event& event);
 
 }  // namespace emulator::driver

@@ -24,11 +24,6 @@ struct Given {
   uint64_t host, device, x, y, z, pitch, height;
 };
 
-// Bytes from the first to the last that a copy touches on that side.
-uint64_t extent(const CopyAction& copy, const Side& side) {
-  return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
-}
-
 Side checked_side(Call& call, const Given& given, const CopyAction& copy) {
   require(given.type == CU_MEMORYTYPE_HOST || given.type == CU_MEMORYTYPE_DEVICE ||
           given.type == CU_MEMORYTYPE_UNIFIED);
@@ -76,6 +71,10 @@ void may_wait(Call& call, const std::shared_ptr<Stream>& stream) {
 }
 
 }  // namespace
+
+uint64_t extent(const CopyAction& copy, const Side& side) {
+  return (copy.depth - 1) * side.slice + (copy.height - 1) * side.pitch + copy.width;
+}
 
 bool mapped(const void* host, uint64_t bytes) {
   if (!host || !bytes) return host != nullptr;
@@ -140,8 +139,10 @@ std::optional<CopyAction> checked_copy(Call& call, const CUDA_MEMCPY3D& given) {
   return copy;
 }
 
-CUresult copy(const char* name, const CUDA_MEMCPY3D& given, CUstream handle, bool synchronous) {
+CUresult copy(const char* name, const CUDA_MEMCPY3D& given, CUstream handle, bool synchronous,
+              const std::function<void(Call&)>& check) {
   return entry(name, [&](Call& call) {
+    if (check) check(call);
     const std::shared_ptr<Stream> stream = call.stream(handle);
     if (synchronous) may_wait(call, stream);
     std::optional<CopyAction> action = checked_copy(call, given);

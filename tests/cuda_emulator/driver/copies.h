@@ -12,11 +12,15 @@ CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D& copy);
 // Checks the parameters; none where there is nothing to copy.
 std::optional<CopyAction> checked_copy(Call& call, const CUDA_MEMCPY3D& given);
 std::optional<FillAction> checked_fill(Call& call, const CUDA_MEMSET_NODE_PARAMS& given);
+// Bytes from the first to the last that a copy touches on that side.
+uint64_t extent(const CopyAction& copy, const Side& side);
 // Whether the range of host memory is mapped: copies of other ranges fail instead of crashing.
 bool mapped(const void* host, uint64_t bytes);
 
 // The entry points: `name` without version, the stream null for the legacy one.
-CUresult copy(const char* name, const CUDA_MEMCPY3D& given, CUstream stream, bool synchronous);
+// `check` is called first, under the lock.
+CUresult copy(const char* name, const CUDA_MEMCPY3D& given, CUstream stream, bool synchronous,
+              const std::function<void(Call&)>& check = {});
 CUresult fill(const char* name, CUdeviceptr to, size_t pitch, unsigned value, unsigned size,
               size_t width, size_t height, CUstream stream, bool synchronous);
 

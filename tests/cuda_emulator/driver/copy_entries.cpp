@@ -26,12 +26,11 @@ CUresult copy_3d(const char* name, const CUDA_MEMCPY3D* given, CUstream stream, 
 // There is one device: what its contexts share is copied as within one.
 CUresult copy_peer(const char* name, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                    CUcontext from_context, size_t bytes, CUstream stream, bool synchronous) {
-  const CUresult checked = entry(name, [&](Call& call) {
-    call.driver.contexts.at(to_context, CUDA_ERROR_INVALID_CONTEXT);
-    call.driver.contexts.at(from_context, CUDA_ERROR_INVALID_CONTEXT);
-  });
-  if (checked != CUDA_SUCCESS) return checked;
-  return copy(name, flat(Kind::device, to, Kind::device, from, bytes), stream, synchronous);
+  return copy(name, flat(Kind::device, to, Kind::device, from, bytes), stream, synchronous,
+              [&](Call& call) {
+                call.driver.contexts.at(to_context, CUDA_ERROR_INVALID_CONTEXT);
+                call.driver.contexts.at(from_context, CUDA_ERROR_INVALID_CONTEXT);
+              });
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "tests/cuda_emulator/driver/memory.h"
+
 namespace emulator::driver {
 namespace {
 
@@ -101,15 +103,11 @@ void Driver::destroy_context(Lock& lock, const std::shared_ptr<Context>& context
     module->module.reset();
   }
   modules.remove_if(within);
-  std::erase_if(allocations, [&](const auto& entry) {
-    const Allocation& allocation = entry.second;
-    if (allocation.context != context) return false;
-    std::lock_guard device(device_mutex);
-    memory->release(allocation.address);
-    if (allocation.origin == Origin::host || allocation.origin == Origin::managed)
-      std::free(reinterpret_cast<void*>(allocation.address));
-    return true;
-  });
+  std::vector<uint64_t> owned;
+  for (const auto& [address, allocation] : allocations) {
+    if (allocation.context == context) owned.push_back(address);
+  }
+  for (const uint64_t address : owned) release(*this, address);
   context->legacy = nullptr;
   context->per_thread.clear();
   context->orphans.clear();
@@ -165,8 +163,7 @@ void Driver::reset(Lock& lock) {
   libraries.clear();
   kernels.clear();
   functions.clear();
-  for (const auto& [address, allocation] : allocations) memory->release(address);
-  allocations.clear();
+  while (!allocations.empty()) release(*this, allocations.begin()->first);
   pools.clear();
   memory.reset();
   primary = nullptr;

@@ -43,7 +43,7 @@ class Driver {
 
   std::mutex mutex;
   Worker worker{mutex};
-  // Held while anything uses the device's memory; taken after `mutex`, never before.
+  // Held while memory is copied or released; taken after `mutex`, never before.
   std::mutex device_mutex;
 
   bool initialized = false, deinitialized = false;
@@ -104,9 +104,6 @@ class Driver {
 // The contexts that are current to this thread, the top one last.
 std::vector<std::shared_ptr<Context>>& context_stack();
 
-// Which calls an entry point is among while streams capture; see cuStreamBeginCapture.
-enum class Capturing { allowed, unsafe };
-
 // An entry point that runs: holds the driver's lock.
 class Call {
  public:
@@ -128,6 +125,8 @@ class Call {
   // STREAM_CAPTURE_UNSUPPORTED where a capture forbids this thread calls that may synchronise; such
   // a call invalidates the capture.
   void unsafe_in_capture() const;
+  // A capture that a blocking stream of the context takes part in, or null.
+  Capture* blocking_capture(const Context& context) const;
   // STREAM_CAPTURE_IMPLICIT where a blocking stream of the context captures.
   void implicit_in_capture(const Context& context) const;
 

@@ -2,9 +2,7 @@
 
 // Graphs, what they become when instantiated, and captures of streams into them.
 
-#include <map>
 #include <memory>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -12,16 +10,20 @@
 
 namespace emulator::driver {
 
+class Call;
+class Driver;
 struct Stream;
+struct Work;
 
 struct Node {
   CUgraphNode handle = nullptr;
   CUgraph graph = nullptr;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   Action action;
-  std::vector<CUgraphNode> dependencies;   // each once
-  CUgraphNode original = nullptr;          // of a clone
-  std::vector<void*> parameter_addresses;  // as KernelNodeGetParams gives them
+  std::vector<CUgraphNode> dependencies;  // each once
+  CUgraphNode original = nullptr;         // of a clone
+  // What KernelNodeGetParams points to.
+  std::vector<void*> parameter_addresses;
 };
 
 struct Graph {
@@ -43,18 +45,19 @@ struct Step {
   Action action;
   std::vector<size_t> after;  // steps
   bool enabled = true;
-  std::shared_ptr<Body> child;
+  std::shared_ptr<const Body> child;
 };
 
-// Immutable while a launch of it may run: changes make a new one.
+// Immutable, as a launch of it may run: changes make a new one.
 struct Body {
-  std::vector<Step> steps;  // in an order that the edges allow
+  std::vector<Step> steps;
 };
 
 struct GraphExec {
   CUgraphExec handle = nullptr;
   std::shared_ptr<const Body> body;
   unsigned long long flags = 0;
+  std::shared_ptr<Work> last;  // launches of it follow one another
 };
 
 struct Capture {
@@ -70,5 +73,35 @@ struct Capture {
 
 // Runs the steps on the worker's thread, in an order drawn among those that the edges allow.
 CUresult perform(const Body& body, uint64_t seed, CUresult context_error);
+
+CUgraphNodeType type_of(const Action& action);
+// A new node of the graph; dependencies are known to be its nodes.
+std::shared_ptr<Node> add_node(Driver& driver, Graph& graph, Action action,
+                               std::vector<CUgraphNode> dependencies);
+// Removes the graph with its nodes and the graphs within them.
+void destroy_graph(Driver& driver, const std::shared_ptr<Graph>& graph);
+// A copy with nodes of its own.
+std::shared_ptr<Graph> clone(Driver& driver, const Graph& graph, bool nested);
+// INVALID_VALUE for handles that are none.
+std::shared_ptr<Graph> graph_at(Call& call, CUgraph handle);
+std::shared_ptr<Node> node_at(Call& call, CUgraphNode handle);
+// Dependencies of a new node, checked: nodes of the graph, each once.
+std::vector<CUgraphNode> checked_dependencies(Call& call, const Graph& graph,
+                                              const CUgraphNode* nodes, size_t count);
+// Whether one can reach the other along dependencies.
+bool depends_on(Call& call, CUgraphNode node, CUgraphNode other);
+
+// Actions from the parameters of nodes; INVALID_VALUE, INVALID_CONTEXT.
+Action kernel_action(Call& call, const CUDA_KERNEL_NODE_PARAMS& params);
+Action copy_action(Call& call, const CUDA_MEMCPY3D* params, CUcontext context);
+Action fill_action(Call& call, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context);
+Action host_action(const CUDA_HOST_NODE_PARAMS* params);
+Action child_action(Call& call, CUgraph graph);
+Action any_action(Call& call, const CUgraphNodeParams& params);
+CUDA_KERNEL_NODE_PARAMS with_context(const CUDA_KERNEL_NODE_PARAMS_v1& params);
+
+std::shared_ptr<const Body> body_of(const Graph& graph);
+// A graph of the steps, for a launch in a stream that captures.
+std::shared_ptr<Graph> graph_of(Driver& driver, const Body& body);
 
 }  // namespace emulator::driver

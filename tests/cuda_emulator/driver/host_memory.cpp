@@ -49,7 +49,7 @@ CUresult cuMemFreeHost(void* p) {
     const auto it = call.driver.allocations.find(reinterpret_cast<uint64_t>(p));
     require(it != call.driver.allocations.end() && it->second.origin == Origin::host);
     call.driver.worker.drain(call.lock, it->second.context.get());
-    release(call, reinterpret_cast<uint64_t>(p));
+    release(call.driver, reinterpret_cast<uint64_t>(p));
     require(context->error == CUDA_SUCCESS, context->error);
   });
 }
@@ -76,7 +76,6 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     allocation.context = context;
     allocation.flags = Flags;
     allocation.id = driver.next_id++;
-    std::lock_guard device(driver.device_mutex);
     allocation.address = driver.memory->adopt(p, bytesize);
     driver.allocations[allocation.address] = allocation;
   });
@@ -91,7 +90,7 @@ CUresult cuMemHostUnregister(void* p) {
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     call.unsafe_in_capture();
     call.driver.worker.drain(call.lock, it->second.context.get());
-    release(call, reinterpret_cast<uint64_t>(p));
+    release(call.driver, reinterpret_cast<uint64_t>(p));
     require(context->error == CUDA_SUCCESS, context->error);
   });
 }

@@ -12,8 +12,6 @@
 using namespace emulator::driver;
 
 namespace emulator::driver {
-namespace {
-
 void check_shape(const Limits& limits, const Function& function, const Shape& shape) {
   const FunctionInfo& info = *function.info;
   const Dim &grid = shape.grid, &block = shape.block;
@@ -39,6 +37,8 @@ void check_shape(const Limits& limits, const Function& function, const Shape& sh
             CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   }
 }
+
+namespace {
 
 std::vector<std::byte> from_pointers(const FunctionInfo& info, void** pointers) {
   std::vector<std::byte> bytes(info.parameter_bytes);

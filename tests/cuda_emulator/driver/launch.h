@@ -11,6 +11,7 @@ struct Shape {
   int priority = 0;
 };
 
+void check_shape(const Limits& limits, const Function& function, const Shape& shape);
 // Checks a launch as the device does and copies its parameters.
 KernelAction checked_launch(Call& call, const std::shared_ptr<Function>& function,
                             const Shape& shape, void** parameters, void** extra);

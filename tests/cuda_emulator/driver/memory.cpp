@@ -17,9 +17,13 @@ const Allocation& allocate(Call& call, uint64_t bytes, Origin origin, unsigned f
   allocation.flags = flags;
   if (origin != Origin::pool) allocation.context = call.context();
   if (origin != Origin::host) require(!driver.allocation_fails(), CUDA_ERROR_OUT_OF_MEMORY);
-  std::lock_guard device(driver.device_mutex);
   if (origin == Origin::device || origin == Origin::pool) {
     allocation.address = driver.memory->allocate(bytes);
+    if (!allocation.address) {
+      // What streams are still to free can be had.
+      driver.worker.drain(call.lock, nullptr);
+      allocation.address = driver.memory->allocate(bytes);
+    }
     require(allocation.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
   } else {
     require(bytes <= std::numeric_limits<uint64_t>::max() - 4096, CUDA_ERROR_OUT_OF_MEMORY);
@@ -31,12 +35,18 @@ const Allocation& allocate(Call& call, uint64_t bytes, Origin origin, unsigned f
   return driver.allocations[allocation.address] = allocation;
 }
 
-void release(Call& call, uint64_t address) {
-  Driver& driver = call.driver;
+Origin forget(Driver& driver, uint64_t address) {
   const auto it = driver.allocations.find(address);
   require(it != driver.allocations.end());
-  const Origin origin = it->second.origin;
+  const Allocation allocation = it->second;
   driver.allocations.erase(it);
+  if (const std::shared_ptr<Pool> pool = driver.pools.find(allocation.pool))
+    pool->used -= allocation.bytes;
+  return allocation.origin;
+}
+
+void release(Driver& driver, uint64_t address) {
+  const Origin origin = forget(driver, address);
   std::lock_guard device(driver.device_mutex);
   driver.memory->release(address);
   if (origin == Origin::host || origin == Origin::managed)
@@ -44,7 +54,6 @@ void release(Call& call, uint64_t address) {
 }
 
 bool device_holds(Call& call, uint64_t address, uint64_t bytes) {
-  std::lock_guard device(call.driver.device_mutex);
   return call.driver.memory->contains(address, bytes);
 }
 
@@ -54,7 +63,6 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return entry("cuMemGetInfo", [&](Call& call) {
     call.sound_context();
     require(free && total);
-    std::lock_guard device(call.driver.device_mutex);
     *total = call.driver.memory->capacity();
     *free = *total - call.driver.memory->used();
   });
@@ -95,7 +103,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     require(origin != Origin::host && origin != Origin::registered);
     // Those of pools are freed without waiting: what still uses them is caught.
     if (origin != Origin::pool) call.driver.worker.drain(call.lock, known->second.context.get());
-    release(call, dptr);
+    release(call.driver, dptr);
     require(context->error == CUDA_SUCCESS, context->error);
   });
 }
@@ -104,7 +112,6 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
   return entry("cuMemGetAddressRange", [&](Call& call) {
     call.context();
     uint64_t start = 0, bytes = 0;
-    std::lock_guard device(call.driver.device_mutex);
     require(call.driver.memory->range(dptr, &start, &bytes), CUDA_ERROR_NOT_FOUND);
     if (pbase) *pbase = start;
     if (psize) *psize = bytes;

@@ -79,7 +79,6 @@ std::shared_ptr<LoadedModule> load(Call& call, const std::shared_ptr<Context>& c
   loaded->context = context;
   require(!driver.allocation_fails(), CUDA_ERROR_OUT_OF_MEMORY);
   try {
-    std::lock_guard device(driver.device_mutex);
     loaded->module = std::make_unique<Module>(text, driver.limits, *driver.memory);
   } catch (const ptx::Error& error) {
     if (log) log->error(error.what());

@@ -77,6 +77,19 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned 
   return cuEventRecordWithFlags(hEvent, per_thread(hStream), flags);
 }
 
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  return cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
+}
+
+CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
+  return cuGraphUpload(hGraphExec, per_thread(hStream));
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
+  return cuGraphLaunch(hGraphExec, per_thread(hStream));
+}
+
 CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src) {
   return cuStreamCopyAttributes(per_thread(dst), per_thread(src));
 }
@@ -89,6 +102,19 @@ CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
 CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr,
                                    const CUstreamAttrValue* value) {
   return cuStreamSetAttribute(per_thread(hStream), attr, value);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
+  return cuMemFreeAsync(dptr, per_thread(hStream));
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  return cuMemAllocAsync(dptr, bytesize, per_thread(hStream));
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                      CUstream hStream) {
+  return cuMemAllocFromPoolAsync(dptr, bytesize, pool, per_thread(hStream));
 }
 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/cuda_emulator/driver/copies.h"
 #include "tests/cuda_emulator/driver/driver.h"
 
 namespace emulator::driver {
@@ -52,9 +53,7 @@ CUresult run_kernel(const KernelAction& action) {
     launch.threads = driver.threads;
   }
   try {
-    std::unique_lock device(driver.device_mutex);
     LaunchStatistics statistics = run(launch, driver.limits, *driver.memory);
-    device.unlock();
     Lock lock(driver.mutex);
     driver.launches.push_back(std::move(statistics));
     return CUDA_SUCCESS;
@@ -81,6 +80,12 @@ bool move(const Side& to, uint64_t to_address, const Side& from, uint64_t from_a
 }
 
 CUresult run_copy(const CopyAction& copy) {
+  // A graph may be launched when the host's memory that it names is gone.
+  for (const Side* side : {&copy.to, &copy.from}) {
+    if (side->host && !mapped(reinterpret_cast<const void*>(side->address), extent(copy, *side)))
+      return report("a copy reads or writes memory of the host that is not mapped",
+                    CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
   std::unique_lock device(Driver::get().device_mutex);
   const bool whole =
       copy.depth == 1 &&

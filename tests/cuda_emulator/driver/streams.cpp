@@ -93,7 +93,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
       return;
     }
     if (stream->capture || event->captured) {
-      join_capture(call.driver, stream, *event);
+      join_capture(stream, *event);
       return;
     }
     if (!event->work || event->work->done) return;
