@@ -54,6 +54,10 @@ int run_info(bool json) {
     std::cout << "  " << library.name << ": "
               << (library.path.empty() ? "none (" + library.problem + ")" : library.path) << '\n';
   }
+  std::cout
+      << "without a GPU: KRAIT_LIBCUDA=build/libcuda_emulator.so is a CUDA driver that executes "
+         "PTX on\n  the CPU, checked and counted, for tests of kernels; it proves nothing about "
+         "speed\n  (README, \"The emulated CUDA driver\")\n";
   return kOk;
 }
 

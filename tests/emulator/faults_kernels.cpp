@@ -270,14 +270,15 @@ Faults in_walks() {
        "calls",
        {{calls, "functions[in[i] % 3]", "functions[in[i] % 4]"}},
        "out of bounds"},
-      {"array of a thread read before its start",
+      {"array of a thread read past its end",
        "spaces",
-       {{spaces, "while (at > 0 && values[at - 1]", "while (at >= 0 && values[at - 1]"}},
-       "out of bounds|undefined value"},
+       {{spaces, "out[i * 16 + k] = values[k];", "out[i * 16 + k] = values[k + (count > 0)];"}},
+       "out of bounds"},
       {"misaligned pair",
        "spaces",
        {{spaces, "const int value = in[i * 16 + k];",
-         "const int value = reinterpret_cast<const int2*>(in + 1)[i * 8 + k / 2].x;"}},
+         "const int2 pair = reinterpret_cast<const int2*>(in + 1)[i * 8 + k / 2];\n"
+         "    const int value = pair.x + pair.y;"}},
        "misaligned address"},
       {"dynamic shared memory read past its end",
        "dynamic shared",
@@ -286,7 +287,9 @@ Faults in_walks() {
       {"write to constant memory",
        "spaces",
        {{spaces, "if (i == 0) launches += 1;",
-         "if (i == 0) launches += 1;\n  if (i == 1) const_cast<float*>(coefficients)[i] = 0;"}},
+         "if (i == 0) launches += 1;\n"
+         "  asm volatile(\"st.f32 [%0], %1;\" ::\"l\"(&coefficients[1]), \"f\"(0.f) : "
+         "\"memory\");"}},
        "write to read-only memory"},
   };
 }

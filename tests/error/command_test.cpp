@@ -170,6 +170,9 @@ TEST_CASE("info names every library, found or not") {
   CHECK(text.status == 0);
   CHECK(text.out.find("evaluate") != std::string::npos);
   CHECK(text.out.find("NVRTC: none (KRAIT_LIBNVRTC: /no/such/library.so") != std::string::npos);
+  CHECK(
+      text.out.find("KRAIT_LIBCUDA=build/libcuda_emulator.so is a CUDA driver that executes PTX") !=
+      std::string::npos);
   const nlohmann::json report = nlohmann::json::parse(run_program({"info", "--json"}).out);
   CHECK(report.at("libraries").size() == 4);
   CHECK(report.at("host_vector_bits").get<int>() >= 128);
