@@ -140,7 +140,7 @@ void BodyReader::local_variables(Space space) {
     Variable variable = variables_.declarator(declared, space, name);
     if (variable.bytes == 0) reader_.fail("a variable of unknown size");
     if (reader_.at('=')) {
-      reader_.fail("only variables in .global and .const have initial values");
+      reader_.fail_ahead("only variables in .global and .const have initial values");
     }
     const auto index = static_cast<uint32_t>(function_.locals.size());
     scopes_.declare(name, {Symbol::Kind::local, index, variable.line});
@@ -157,7 +157,7 @@ void BodyReader::labelled(const Token& name) {
   }
   if (reader_.accept_dotted("branchtargets")) return branch_targets(name);
   if (reader_.accept_dotted("callprototype")) return prototype(name);
-  if (reader_.at_dotted("calltargets")) reader_.fail("lists of call targets are not handled");
+  if (reader_.at_dotted("calltargets")) reader_.fail_ahead("lists of call targets are not handled");
   const auto index = static_cast<uint32_t>(function_.instructions.size());
   scopes_.declare(name.text, {Symbol::Kind::label, index, name.line});
   function_.labels.emplace(unique(name.text), index);

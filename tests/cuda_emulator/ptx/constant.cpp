@@ -136,7 +136,7 @@ class Expression {
           reader_.take();
           return integer(32, false);
         }
-        reader_.fail(quoted(token.text) + " is not a constant");
+        reader_.fail_ahead(quoted(token.text) + " is not a constant");
       default: reader_.unexpected("a constant");
     }
   }

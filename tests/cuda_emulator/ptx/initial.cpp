@@ -42,7 +42,7 @@ uint64_t InitialReader::list(const std::vector<uint64_t>& dimensions, size_t dep
   uint64_t count = 0;
   do {
     if (most != 0 && count == most) {
-      reader_.fail("more than " + std::to_string(most) + " initial values");
+      reader_.fail_ahead("more than " + std::to_string(most) + " initial values");
     }
     if (depth + 1 < dimensions.size()) {
       list(dimensions, depth + 1, start + count * inner);
@@ -129,7 +129,7 @@ Relocation InitialReader::symbol_address(uint64_t offset) {
 // 0xFF(symbol), 0xFF00(symbol), ...: the bytes of an address one by one, from the lowest.
 void InitialReader::masked_address(uint64_t offset) {
   const int line = reader_.line();
-  if (bytes_of(variable_.type) != 1) reader_.fail("masked addresses are only for bytes");
+  if (bytes_of(variable_.type) != 1) reader_.fail_ahead("masked addresses are only for bytes");
   const uint64_t mask = reader_.take().bits;
   reader_.expect('(');
   Relocation relocation = symbol_address(offset);

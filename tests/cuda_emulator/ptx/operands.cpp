@@ -183,7 +183,8 @@ Operand BodyReader::call_list() {
   if (reader_.accept(')')) return out;
   do {
     if (out.elements.size() == kMostParameters) reader_.fail("too many arguments");
-    if (begins_constant(reader_.token())) reader_.fail("constants as arguments are not handled");
+    if (begins_constant(reader_.token()))
+      reader_.fail_ahead("constants as arguments are not handled");
     if (!reader_.at(Token::Kind::word)) reader_.unexpected("an argument");
     const Token token = reader_.take();
     const Symbol symbol = find(token.text);
@@ -247,7 +248,7 @@ Operand BodyReader::named(const Token& token) {
     case Symbol::Kind::reg:
       out.kind = Operand::Kind::reg;
       out.index = symbol.index;
-      if (reader_.at(Token::Kind::dotted)) reader_.fail("parts of registers are not handled");
+      if (reader_.at(Token::Kind::dotted)) reader_.fail_ahead("parts of registers are not handled");
       return out;
     case Symbol::Kind::local:
       out.name = function_.locals[symbol.index].name;
@@ -261,7 +262,7 @@ Operand BodyReader::named(const Token& token) {
     default: throw Error(token.line, quoted(token.text) + " cannot be an operand");
   }
   if (reader_.at('+')) out.offset = read_integer(reader_, "an offset");
-  if (reader_.at('[')) reader_.fail("elements of arrays as operands are not handled");
+  if (reader_.at('[')) reader_.fail_ahead("elements of arrays as operands are not handled");
   return out;
 }
 

@@ -54,11 +54,11 @@ class ModuleReader {
     const std::string_view text = reader_.token().text;
     const size_t dot = text.find('.');
     if (dot != 1 || text.size() != 3 || text[2] < '0' || text[2] > '9') {
-      reader_.fail("a malformed version");
+      reader_.fail_ahead("a malformed version");
     }
     module_.version_major = text[0] - '0';
     module_.version_minor = text[2] - '0';
-    if (module_.version_major < 6) reader_.fail("versions before 6.0 are not handled");
+    if (module_.version_major < 6) reader_.fail_ahead("versions before 6.0 are not handled");
     reader_.take();
   }
 

@@ -17,6 +17,7 @@ class Reader {
   int line() const { return token_.line; }
   Token take() {
     Token token = token_;
+    taken_ = token.line;
     token_ = lexer_.next();
     return token;
   }
@@ -54,13 +55,16 @@ class Reader {
     return take().text;
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw Error(token_.line, what); }
+  // Fails for what was taken last, or for the token in view.
+  [[noreturn]] void fail(const std::string& what) const { throw Error(taken_, what); }
+  [[noreturn]] void fail_ahead(const std::string& what) const { throw Error(token_.line, what); }
   // Fails for the token in view where `expected` should be.
   [[noreturn]] void unexpected(const std::string& expected) const;
 
  private:
   Lexer lexer_;
   Token token_;
+  int taken_ = 1;  // line of the token taken last
 };
 
 }  // namespace emulator::ptx

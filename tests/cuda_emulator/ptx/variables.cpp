@@ -66,7 +66,7 @@ Declared VariableReader::declared() {
       out.elements = reader_.take().text == "v2" ? 2 : 4;
     } else if (reader_.at_dotted("texref") || reader_.at_dotted("samplerref") ||
                reader_.at_dotted("surfref")) {
-      reader_.fail("textures and surfaces are not handled");
+      reader_.fail_ahead("textures and surfaces are not handled");
     } else {
       out.type = type_named(reader_.token().text);
       if (!is_fundamental(out.type)) reader_.unexpected("a type of variables");
@@ -142,7 +142,7 @@ void VariableReader::pointer_attributes() {
 }
 
 Variable VariableReader::parameter(bool anonymous, bool pointers) {
-  if (reader_.at_dotted("reg")) reader_.fail("parameters in registers are not handled");
+  if (reader_.at_dotted("reg")) reader_.fail_ahead("parameters in registers are not handled");
   if (!reader_.accept_dotted("param")) reader_.unexpected(".param");
   const Declared what = declared();
   if (what.managed) reader_.fail("a parameter cannot be managed");
