@@ -98,32 +98,52 @@ std::vector<Interval> intervals(const FlowGraph& graph, const std::vector<Access
   return result;
 }
 
-uint32_t units_of(ptx::Type type) { return std::max(1u, ptx::bytes_of(type) / 4); }
+// Registers of one size and their slots. Lanes of a register lie at other bytes than those of a
+// wider one, and lanes of a warp may be at different places of the program; so a unit only ever
+// holds registers of one size, and what a lane has there is its own.
+struct Pool {
+  uint32_t width = 0;  // in units; 0: predicates
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free;
+  uint32_t slots = 0, in_use = 0;
 
-// The lowest run of free units.
-class Pool {
+  uint32_t take() {
+    ++in_use;
+    if (free.empty()) return slots++;
+    const uint32_t slot = free.top();
+    free.pop();
+    return slot;
+  }
+  void give(uint32_t slot) {
+    --in_use;
+    free.push(slot);
+  }
+};
+
+class Pools {
  public:
-  uint32_t take(uint32_t count) {
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < free_.size() && i - first < count; ++i) {
-      if (!free_[i]) first = i + 1;
+  Pool& of(ptx::Type type) {
+    if (type == ptx::Type::pred) return pools_[0];
+    const unsigned bytes = ptx::bytes_of(type);
+    return pools_[bytes <= 4 ? 1 : bytes == 8 ? 2 : 3];
+  }
+  uint32_t units_in_use() const {
+    uint32_t units = 0;
+    for (const Pool& pool : pools_) units += pool.in_use * pool.width;
+    return units;
+  }
+  // First unit of a pool, wide registers first.
+  uint32_t base(const Pool& pool) const {
+    uint32_t units = 0;
+    for (const Pool& other : pools_) {
+      if (other.width > pool.width) units += other.slots * other.width;
     }
-    if (free_.size() < first + count) free_.resize(first + count, 1);
-    for (uint32_t i = first; i < first + count; ++i) free_[i] = 0;
-    in_use_ += count;
-    most_ = std::max(most_, in_use_);
-    return first;
+    return units;
   }
-  void give(uint32_t first, uint32_t count) {
-    for (uint32_t i = first; i < first + count; ++i) free_[i] = 1;
-    in_use_ -= count;
-  }
-  uint32_t size() const { return static_cast<uint32_t>(free_.size()); }
-  uint32_t most() const { return most_; }
+  uint32_t units() const { return base(pools_[0]); }
+  uint32_t predicates() const { return pools_[0].slots; }
 
  private:
-  std::vector<char> free_;
-  uint32_t in_use_ = 0, most_ = 0;
+  Pool pools_[4] = {{0, {}, 0, 0}, {1, {}, 0, 0}, {2, {}, 0, 0}, {4, {}, 0, 0}};
 };
 
 }  // namespace
@@ -137,34 +157,27 @@ Allocation allocate(const FlowGraph& graph, const std::vector<Accesses>& accesse
                    [](const Interval& a, const Interval& b) { return a.start < b.start; });
 
   Allocation result;
-  result.unit.assign(types.size(), 0);
-  // Registers of different widths share no unit: lanes lie at different places in it, and those
-  // that diverge may hold one register while others write another.
-  Pool ones, twos, fours, predicates;
+  std::vector<uint32_t>& slot = result.unit;
+  slot.assign(types.size(), 0);
+  Pools pools;
   using End = std::pair<uint32_t, uint32_t>;  // place, register
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
-  const auto pool = [&](uint32_t reg) -> Pool& {
-    if (types[reg] == ptx::Type::pred) return predicates;
-    const uint32_t count = units_of(types[reg]);
-    return count == 1 ? ones : count == 2 ? twos : fours;
-  };
   for (const Interval& interval : todo) {
     for (; !ends.empty() && ends.top().first < interval.start; ends.pop()) {
       const uint32_t reg = ends.top().second;
-      pool(reg).give(result.unit[reg], units_of(types[reg]));
+      pools.of(types[reg]).give(slot[reg]);
     }
-    result.unit[interval.reg] = pool(interval.reg).take(units_of(types[interval.reg]));
+    slot[interval.reg] = pools.of(types[interval.reg]).take();
     ends.emplace(interval.end, interval.reg);
+    result.pressure = std::max(result.pressure, pools.units_in_use());
+  }
+  for (const Interval& interval : todo) {
+    const Pool& pool = pools.of(types[interval.reg]);
+    if (pool.width) slot[interval.reg] = pools.base(pool) + slot[interval.reg] * pool.width;
   }
   liveness.in[0].each([&](uint32_t reg) { result.live_at_start.push_back(reg); });
-  for (const Interval& interval : todo) {
-    const Pool& its = pool(interval.reg);
-    if (&its == &twos) result.unit[interval.reg] += ones.size();
-    if (&its == &fours) result.unit[interval.reg] += ones.size() + twos.size();
-  }
-  result.units = ones.size() + twos.size() + fours.size();
-  result.predicates = predicates.size();
-  result.pressure = ones.most() + twos.most() + fours.most();
+  result.units = pools.units();
+  result.predicates = pools.predicates();
   return result;
 }
 

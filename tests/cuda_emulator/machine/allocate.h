@@ -22,7 +22,8 @@ struct Allocation {
   uint32_t pressure = 0;  // most units in use at one place
 };
 
-// Registers that are in use at the same place never share a unit, and what an instruction reads
+// Registers that are in use at the same place never share a unit, registers of different sizes
+// never do, and what an instruction reads
 // never shares one with what it writes, unless it is the same register.
 Allocation allocate(const FlowGraph& graph, const std::vector<Accesses>& accesses,
                     const std::vector<ptx::Type>& types);
