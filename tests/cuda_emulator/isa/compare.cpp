@@ -170,6 +170,15 @@ Type operand_type(Type type) {
   return type == Type::f16x2 || type == Type::bf16x2 ? Type::b32 : type;
 }
 
+bool is_format(Type type) {
+  return type == Type::f16 || type == Type::bf16 || type == Type::f16x2 || type == Type::bf16x2;
+}
+void check_formats(const Decoding& decoding, Type type) {
+  if (!is_format(type)) return;
+  require_format(decoding, 1, type);
+  require_format(decoding, 2, type);
+}
+
 Op decode_setp(Decoding& decoding) {
   Modifiers modifiers(*decoding.instruction);
   bool unsigned_only = false;
@@ -181,12 +190,19 @@ Op decode_setp(Decoding& decoding) {
   check_comparison(decoding, how, unsigned_only);
   decoding.expect_operands(how.combination == Combination::none ? 3 : 4);
   const ptx::Operand& target = decoding.instruction->operands[0];
+  const bool half = how.type == Type::f16 || how.type == Type::bf16;
   if (how.packed() && !target.second) decoding.fail("needs two destinations p|q");
+  if (half && target.second) decoding.fail("halves have one destination");
+  if (target.second && target.kind == ptx::Operand::Kind::sink &&
+      target.second->kind == ptx::Operand::Kind::sink) {
+    decoding.fail("nothing is written");
+  }
   std::vector<Arg> args{decoding.target(0, Type::pred, false, target.second != nullptr)};
   args.push_back(target.second ? decoding.target(*target.second, Type::pred, false, true) : Arg{});
   for (size_t i = 1; i <= 2; ++i) args.push_back(decoding.source(i, operand_type(how.type)));
   const bool alone = !target.second && how.combination == Combination::none;
   if (how.combination != Combination::none) args.push_back(decoding.source(3, Type::pred));
+  check_formats(decoding, how.type);
   Op op = decoding.make(Class::compare, alone ? run_setp_alone : run_setp, args);
   how.keep(op);
   return op;
@@ -240,7 +256,7 @@ bool set_types_fit(Type to, Type from) {
     case Type::f32: return !half && !bfloat && from != Type::f16x2 && from != Type::bf16x2;
     case Type::u16:
     case Type::s16: return half || bfloat;
-    case Type::f16:
+    case Type::f16: return !bfloat && from != Type::f16x2 && from != Type::bf16x2;
     case Type::bf16: return from != Type::f16x2 && from != Type::bf16x2;
     default: return to == from;
   }
@@ -258,12 +274,15 @@ Op decode_set(Decoding& decoding) {
   modifiers.end();
   if (!set_types_fit(to, how.type)) decoding.fail("set has no such pair of types");
   check_comparison(decoding, how, unsigned_only);
+  if (how.flush && to == Type::bf16) decoding.fail("bf16 has no .ftz");
   if (to == Type::f16 || to == Type::f16x2) require(decoding, 42, 53);
   if (to == Type::bf16 || to == Type::bf16x2) require(decoding, 78, 90);
   decoding.expect_operands(how.combination == Combination::none ? 3 : 4);
   std::vector<Arg> args{decoding.target(0, operand_type(to))};
   for (size_t i = 1; i <= 2; ++i) args.push_back(decoding.source(i, operand_type(how.type)));
   if (how.combination != Combination::none) args.push_back(decoding.source(3, Type::pred));
+  check_formats(decoding, how.type);
+  if (is_format(to)) require_format(decoding, 0, to);
   Op op = decoding.make(Class::compare, run_set, args);
   how.keep(op);
   for (const Truth& truth : kTruths) {

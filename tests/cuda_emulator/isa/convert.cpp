@@ -157,10 +157,9 @@ void check_saturation(const Decoding& decoding, const Conversion& how) {
 void check_architecture(const Decoding& decoding, const Conversion& how) {
   if (how.to == Type::f16 || how.from == Type::f16) require(decoding, 42, 53);
   if (how.to != Type::bf16 && how.from != Type::bf16) return;
-  const bool nearest_or_zero = how.rounding == Rounding::nearest || how.rounding == Rounding::zero;
   if (how.to == Type::bf16 && how.from == Type::f32) {
-    require(decoding, nearest_or_zero ? 70 : 78, nearest_or_zero ? 80 : 90);
-  } else if (how.to == Type::f32) {
+    require(decoding, 70, 80);
+  } else if (how.to == Type::f32 && !how.ftz) {
     require(decoding, 71, 80);
   } else {
     require(decoding, 78, 90);
@@ -187,8 +186,15 @@ Op decode_scalar(Decoding& decoding) {
   decoding.expect_operands(2);
   how->convert = conversion(how->to, how->from);
   how->plain = !how->integral && !how->ftz && !how->sat && how->rounding == Rounding::nearest;
-  const std::vector<Arg> args{decoding.target(0, how->to, is_integer(how->to)),
-                              decoding.source(1, how->from, is_integer(how->from))};
+  // Integers may have wider registers, but for those of eight bits from and to bf16.
+  const bool bfloat = how->to == Type::bf16 || how->from == Type::bf16;
+  const auto relaxed = [&](Type type) {
+    return is_integer(type) && !(bfloat && ptx::bytes_of(type) == 1);
+  };
+  const std::vector<Arg> args{decoding.target(0, how->to, relaxed(how->to)),
+                              decoding.source(1, how->from, relaxed(how->from))};
+  if (is_narrow(how->to)) require_format(decoding, 0, how->to);
+  if (is_narrow(how->from)) require_format(decoding, 1, how->from);
   how->to_register = register_bytes(decoding, 0, how->to);
   how->from_register = register_bytes(decoding, 1, how->from);
   Op op = decoding.make(Class::convert, run_cvt, args);

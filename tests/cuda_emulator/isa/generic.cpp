@@ -30,6 +30,16 @@ bool is_in(uint64_t address, ptx::Space space) {
   return found == space || (space == ptx::Space::global && found == ptx::Space::param);
 }
 
+// Error where the operand is a variable of another space, as with an address that names one.
+void check_space(Decoding& decoding, ptx::Space space) {
+  const ptx::Operand& source = decoding.instruction->operands[1];
+  if (source.kind != ptx::Operand::Kind::variable) return;
+  ptx::Operand address;
+  address.kind = ptx::Operand::Kind::address;
+  address.elements.push_back(source);
+  decoding.address(address, space);
+}
+
 Op decode_cvta(Decoding& decoding) {
   Modifiers modifiers(*decoding.instruction);
   const bool to = modifiers.take("to");
@@ -39,6 +49,10 @@ Op decode_cvta(Decoding& decoding) {
   const Run run =
       lanewise([](const Op& op, uint64_t a) { return a + static_cast<uint64_t>(op.imm[0]); });
   Op op = make_lanewise(decoding, Class::convert, run, Type::u64, {Type::u64});
+  if (to && decoding.instruction->operands[1].kind != ptx::Operand::Kind::reg) {
+    decoding.fail("a generic address comes in a register");
+  }
+  check_space(decoding, space);
   op.imm[0] = static_cast<int64_t>(to ? 0 - window_of(space) : window_of(space));
   return op;
 }

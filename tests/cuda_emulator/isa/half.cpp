@@ -148,6 +148,8 @@ constexpr auto kAll16 = {Type::f16, Type::f16x2, Type::bf16, Type::bf16x2};
 
 Op make_half(Decoding& decoding, Class kind, Run run, Type type, int sources) {
   const Type operand = operand_type(type);
+  decoding.expect_operands(static_cast<size_t>(sources) + 1);
+  for (int i = 0; i <= sources; ++i) require_format(decoding, static_cast<size_t>(i), type);
   switch (sources) {
     case 1: return make_lanewise(decoding, kind, run, operand, {operand});
     case 2: return make_lanewise(decoding, kind, run, operand, {operand, operand});
@@ -180,6 +182,7 @@ Op decode_mixed(Decoding& decoding, Modifiers& modifiers, Arithmetic operation, 
   Op op = sources == 3
               ? make_lanewise(decoding, Class::float32, run, Type::f32, {half, half, Type::f32})
               : make_lanewise(decoding, Class::float32, run, Type::f32, {half, Type::f32});
+  for (int i = 1; i < sources; ++i) require_format(decoding, static_cast<size_t>(i), half);
   keep_mode(op, mode);
   return op;
 }

@@ -56,7 +56,9 @@ uint32_t packed(uint32_t a, uint32_t b, F f) {
 
 Op decode_packed(Decoding& decoding, Run run) {
   require(decoding, 80, 90);
-  return make_lanewise(decoding, Class::integer, run, Type::b32, {Type::b32, Type::b32});
+  Op op = make_lanewise(decoding, Class::integer, run, Type::b32, {Type::b32, Type::b32});
+  for (size_t i = 0; i < 3; ++i) require_format(decoding, i, Type::b32);
+  return op;
 }
 
 Op decode_add(Decoding& decoding) {
@@ -328,8 +330,10 @@ Run packed_extreme_run(Type type, bool relu) {
 template <bool maximum>
 Op decode_extreme(Decoding& decoding) {
   Modifiers modifiers(*decoding.instruction);
-  const bool relu = modifiers.take("relu");
+  bool relu = modifiers.take("relu");
   const Type type = relu ? modifiers.type({Type::s16x2, Type::s32}) : modifiers.type(kWithPacked);
+  // After the type as well, where compilers write it.
+  if (type == Type::s16x2 || type == Type::s32) relu = modifiers.take("relu") || relu;
   modifiers.end();
   if (type == Type::u16x2 || type == Type::s16x2) {
     return decode_packed(decoding, packed_extreme_run<maximum>(type, relu));

@@ -265,6 +265,18 @@ inline void require(const Decoding& decoding, int version, int architecture) {
   }
 }
 
+// Error where operand i, of a half or a packed type, is not a register of that type or of bits:
+// these types have no literals.
+inline void require_format(const Decoding& decoding, size_t i, ptx::Type type) {
+  using ptx::Type;
+  const Type found = decoding.register_type(decoding.instruction->operands.at(i));
+  const bool bits = found == Type::b8 || found == Type::b16 || found == Type::b32;
+  if (!bits && found != type) {
+    decoding.fail("operand " + std::to_string(i + 1) + " is no register of type ." +
+                  std::string(ptx::name_of(type)) + " or of bits");
+  }
+}
+
 // f with a value of the C++ type of an integer type; .b types are unsigned.
 template <class F>
 inline Run for_integer(ptx::Type type, F&& f) {

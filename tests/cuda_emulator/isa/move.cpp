@@ -45,31 +45,42 @@ void run_move_128(Warp& warp, const Op& op, Mask lanes) {
   });
 }
 
+// Packing into and out of the halves of 16 bytes: by T, which is a half or half of one.
+template <class T>
 void run_pack_128(Warp& warp, const Op& op, Mask lanes) {
+  constexpr int count = 16 / sizeof(T);
   const Registers registers = warp.registers;
-  uint64_t* to = registers.out<uint64_t>(op.args[0]);
+  T* to = registers.out<T>(op.args[0]);
   uint8_t* defined = registers.defined_out(op.args[0]);
-  for (int half = 0; half < 2; ++half) {
-    const uint64_t* from = registers.in<uint64_t>(op.args[1 + half]);
-    const uint8_t* from_defined = registers.defined_in(op.args[1 + half]);
+  constexpr unsigned bytes = sizeof(T) == 8 ? 0xff : 15;
+  for (int i = 0; i < count; ++i) {
+    const T* from = registers.in<T>(op.args[1 + i]);
+    const uint8_t* from_defined = registers.defined_in(op.args[1 + i]);
+    uint8_t* half_defined = defined + (i >= count / 2 ? kHalfDefined : 0);
+    const unsigned shift = sizeof(T) * static_cast<unsigned>(i) % 8;
     each_lane(lanes, [&](int lane) {
-      to[2 * lane + half] = from[lane];
-      defined[lane + half * kHalfDefined] = from_defined[lane];
+      to[count * lane + i] = from[lane];
+      half_defined[lane] = static_cast<uint8_t>((half_defined[lane] & ~(bytes << shift)) |
+                                                (from_defined[lane] & bytes) << shift);
     });
   }
 }
 
+template <class T>
 void run_unpack_128(Warp& warp, const Op& op, Mask lanes) {
+  constexpr int count = 16 / sizeof(T);
   const Registers registers = warp.registers;
-  const uint64_t* from = registers.in<uint64_t>(op.args[2]);
-  const uint8_t* from_defined = registers.defined_in(op.args[2]);
-  for (int half = 0; half < 2; ++half) {
-    if (op.args[half].kind == Arg::Kind::sink) continue;
-    uint64_t* to = registers.out<uint64_t>(op.args[half]);
-    uint8_t* defined = registers.defined_out(op.args[half]);
+  const T* from = registers.in<T>(op.args[count]);
+  const uint8_t* from_defined = registers.defined_in(op.args[count]);
+  for (int i = 0; i < count; ++i) {
+    if (op.args[i].kind == Arg::Kind::sink) continue;
+    T* to = registers.out<T>(op.args[i]);
+    uint8_t* defined = registers.defined_out(op.args[i]);
+    const uint8_t* half_defined = from_defined + (i >= count / 2 ? kHalfDefined : 0);
+    const unsigned shift = sizeof(T) * static_cast<unsigned>(i) % 8;
     each_lane(lanes, [&](int lane) {
-      to[lane] = from[2 * lane + half];
-      defined[lane] = from_defined[lane + half * kHalfDefined];
+      to[lane] = from[count * lane + i];
+      defined[lane] = static_cast<uint8_t>(half_defined[lane] >> shift | kAbsent<T>);
     });
   }
 }
@@ -140,7 +151,8 @@ const Packing kPackings[] = {
     {Type::b32, 4, Type::b8, run_pack<uint32_t, 4>, run_unpack<uint32_t, 4>},
     {Type::b64, 2, Type::b32, run_pack<uint64_t, 2>, run_unpack<uint64_t, 2>},
     {Type::b64, 4, Type::b16, run_pack<uint64_t, 4>, run_unpack<uint64_t, 4>},
-    {Type::b128, 2, Type::b64, run_pack_128, run_unpack_128},
+    {Type::b128, 2, Type::b64, run_pack_128<uint64_t>, run_unpack_128<uint64_t>},
+    {Type::b128, 4, Type::b32, run_pack_128<uint32_t>, run_unpack_128<uint32_t>},
 };
 
 const Packing& packing(const Decoding& decoding, Type whole, size_t count) {
@@ -165,6 +177,11 @@ Op decode_unpack(Decoding& decoding, Type type) {
   const ptx::Operand& vector = decoding.instruction->operands[0];
   const Packing& packing_of = packing(decoding, type, vector.elements.size());
   std::vector<Arg> args;
+  if (std::all_of(vector.elements.begin(), vector.elements.end(), [](const ptx::Operand& element) {
+        return element.kind == ptx::Operand::Kind::sink;
+      })) {
+    decoding.fail("nothing is written");
+  }
   for (const ptx::Operand& element : vector.elements) {
     args.push_back(decoding.target(element, packing_of.element, false, true));
   }

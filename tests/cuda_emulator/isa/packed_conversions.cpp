@@ -77,21 +77,21 @@ double read_e8m0(uint32_t bits) {
 struct Packing {
   const char* name;
   int bits;
-  Type registers;
+  Type registers, of;  // of: what registers of its own may be declared as
   double (*read)(uint32_t);
   uint32_t (*write)(double, const Rules&);
 };
 
 const Packing kPackings[] = {
-    {"f16x2", 16, Type::b32, read_half, write_half},
-    {"bf16x2", 16, Type::b32, read_bfloat, write_bfloat},
-    {"e4m3x2", 8, Type::b16, read_e4m3, write_small<kE4m3, 7, 0x7f>},
-    {"e5m2x2", 8, Type::b16, read_e5m2, write_small<kE5m2, 7, 0x7f>},
-    {"e2m3x2", 8, Type::b16, read_small<kE2m3, 5>, write_small<kE2m3, 5, 0x1f>},
-    {"e3m2x2", 8, Type::b16, read_small<kE3m2, 5>, write_small<kE3m2, 5, 0x1f>},
-    {"e2m1x2", 4, Type::b8, read_small<kE2m1, 3>, write_small<kE2m1, 3, 0x7>},
-    {"ue8m0x2", 8, Type::b16, read_e8m0, write_e8m0},
-    {"f32", 32, Type::f32, read_single, nullptr},
+    {"f16x2", 16, Type::b32, Type::f16x2, read_half, write_half},
+    {"bf16x2", 16, Type::b32, Type::b32, read_bfloat, write_bfloat},
+    {"e4m3x2", 8, Type::b16, Type::b16, read_e4m3, write_small<kE4m3, 7, 0x7f>},
+    {"e5m2x2", 8, Type::b16, Type::b16, read_e5m2, write_small<kE5m2, 7, 0x7f>},
+    {"e2m3x2", 8, Type::b16, Type::b16, read_small<kE2m3, 5>, write_small<kE2m3, 5, 0x1f>},
+    {"e3m2x2", 8, Type::b16, Type::b16, read_small<kE3m2, 5>, write_small<kE3m2, 5, 0x1f>},
+    {"e2m1x2", 4, Type::b8, Type::b8, read_small<kE2m1, 3>, write_small<kE2m1, 3, 0x7>},
+    {"ue8m0x2", 8, Type::b16, Type::b16, read_e8m0, write_e8m0},
+    {"f32", 32, Type::f32, Type::f32, read_single, nullptr},
 };
 
 const Packing* packing_named(std::string_view name) {
@@ -187,6 +187,7 @@ Op decode_tf32(Decoding& decoding, Modifiers& modifiers, const Rules& rules) {
         a, {static_cast<Rounding>(op.mode[0]), (op.mode[1] & 1) != 0, (op.mode[1] & 2) != 0});
   });
   Op op = make_lanewise(decoding, Class::convert, run, Type::b32, {Type::f32});
+  require_format(decoding, 0, Type::b32);
   op.mode[0] = static_cast<uint32_t>(rules.rounding);
   op.mode[1] = (rules.relu ? 1 : 0) | (rules.satfinite ? 2 : 0);
   return op;
@@ -272,6 +273,8 @@ Op decode_packed_conversion(Decoding& decoding) {
   for (size_t i = 1; i <= (pair ? 2 : 1); ++i) {
     args.push_back(decoding.source(i, how->from->registers));
   }
+  require_format(decoding, 0, how->to->of);
+  if (!pair) require_format(decoding, 1, how->from->of);
   Op op = decoding.make(Class::convert, packed_run(*how), args);
   op.extra = decoding.keep(std::shared_ptr<const void>(how));
   return op;
