@@ -20,14 +20,6 @@ class Reader {
   uint64_t argument(size_t i) {
     const Transfer& transfer = call_.arguments.at(i);
     uint64_t value = 0;
-    if (transfer.value.kind != Arg::Kind::none) {
-      const Registers& r = warp_.registers;
-      if (r.defined_in(transfer.value)[lane_] != 0xff) undefined();
-      const size_t step = std::max(4u, transfer.bytes);
-      std::memcpy(&value, r.in<std::byte>(transfer.value) + static_cast<size_t>(lane_) * step,
-                  transfer.bytes);
-      return value;
-    }
     uint8_t* defined = nullptr;
     const std::byte* from = warp_.param(lane_, transfer.from, transfer.bytes, &defined, false);
     if (!from) outside(transfer.from, transfer.bytes);

@@ -92,21 +92,6 @@ void copy_param(Warp& warp, int lane, const Frame& to, uint64_t to_offset, const
   std::memcpy(&state.local_defined[a], &state.local_defined[b], bytes);
 }
 
-void pass_value(Warp& warp, int lane, const Frame& to, const Transfer& transfer,
-                const Registers& from) {
-  Warp::State& state = *warp.state;
-  const uint64_t at =
-      static_cast<uint64_t>(lane) * state.local_bytes + param_place(to, transfer.to);
-  const size_t step = std::max(4u, transfer.bytes);
-  std::memcpy(&state.local[at],
-              from.in<std::byte>(transfer.value) + static_cast<size_t>(lane) * step,
-              transfer.bytes);
-  const uint8_t defined = from.defined_in(transfer.value)[lane];
-  for (unsigned i = 0; i < transfer.bytes; ++i) {
-    state.local_defined[at + i] = defined >> i & 1 ? 0xff : 0;
-  }
-}
-
 void enter(Warp& warp, size_t index, const Op& op, const Code& code, const Call& how, Mask lanes) {
   Warp::State& state = *warp.state;
   Group group = state.groups[index];
@@ -135,11 +120,7 @@ void enter(Warp& warp, size_t index, const Op& op, const Code& code, const Call&
   prepare_local(warp, *frame, lanes);
   for (const Transfer& transfer : how.arguments) {
     each_lane(lanes, [&](int lane) {
-      if (transfer.value.kind == Arg::Kind::none) {
-        copy_param(warp, lane, *frame, transfer.to, caller, transfer.from, transfer.bytes);
-      } else {
-        pass_value(warp, lane, *frame, transfer, caller.registers);
-      }
+      copy_param(warp, lane, *frame, transfer.to, caller, transfer.from, transfer.bytes);
     });
   }
   split(warp, index, lanes, group.at + 1);

@@ -16,7 +16,6 @@ namespace emulator {
 // Where a call takes its arguments and leaves its results; offsets are in .param space of the
 // caller and of the callee.
 struct Transfer {
-  Arg value;  // a register or constant; none for .param space
   uint64_t from = 0, to = 0;
   unsigned bytes = 0;
 };
@@ -77,9 +76,10 @@ class FunctionDecoding final : public Decoding {
   Arg widened(const ptx::Operand& operand);
   Op before(void (*run)(Warp&, const Op&, Mask), const std::vector<Arg>& args);
   const ptx::Variable& variable_of(const ptx::Operand& operand) const;
-  Transfer transfer(const ptx::Operand& operand, const ptx::Variable& parameter, bool result);
+  Transfer transfer(const ptx::Operand& operand, const ptx::Variable& parameter) const;
   std::vector<Transfer> transfers(const ptx::Operand* list,
-                                  const std::vector<ptx::Variable>& parameters, bool result);
+                                  const std::vector<ptx::Variable>& parameters,
+                                  const char* kind) const;
 
   void place_transfers(Call& how, const std::vector<ptx::Variable>& results,
                        const std::vector<ptx::Variable>& arguments);

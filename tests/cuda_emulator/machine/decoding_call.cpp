@@ -36,45 +36,32 @@ ptx::Function builtin(Builtin which) {
 
 }  // namespace
 
-Transfer FunctionDecoding::transfer(const ptx::Operand& operand, const ptx::Variable& parameter,
-                                    bool result) {
+Transfer FunctionDecoding::transfer(const ptx::Operand& operand,
+                                    const ptx::Variable& parameter) const {
+  const ptx::Variable& variable = variable_of(operand);
+  if (operand.kind != Kind::variable || variable.space != ptx::Space::param || operand.offset) {
+    fail(operand.name + " is not a variable in .param space");
+  }
+  if (variable.bytes != parameter.bytes) {
+    fail(operand.name + " has " + std::to_string(variable.bytes) + " bytes, its parameter " +
+         std::to_string(parameter.bytes));
+  }
   Transfer transfer;
   transfer.bytes = static_cast<unsigned>(parameter.bytes);
-  if (operand.kind == Kind::variable) {
-    const ptx::Variable& variable = variable_of(operand);
-    if (variable.space != ptx::Space::param || operand.offset != 0) {
-      fail(operand.name + " is not a variable in .param space");
-    }
-    if (variable.bytes != parameter.bytes) {
-      fail(operand.name + " has " + std::to_string(variable.bytes) + " bytes, its parameter " +
-           std::to_string(parameter.bytes));
-    }
-    if (function_.entry && program_.placements.at(&variable).offset < code_.param_first) {
-      fail("a parameter of the kernel is not passed on as it is");
-    }
-    transfer.from = program_.placements.at(&variable).offset;
-    return transfer;
-  }
-  if (result) fail("a result of a call goes to a variable in .param space");
-  if (parameter.bytes != ptx::bytes_of(parameter.type)) {
-    fail("an array is passed through a variable in .param space");
-  }
-  transfer.value = source(operand, parameter.type, false);
+  transfer.from = program_.placements.at(&variable).offset;
   return transfer;
 }
 
 std::vector<Transfer> FunctionDecoding::transfers(const ptx::Operand* list,
                                                   const std::vector<ptx::Variable>& parameters,
-                                                  bool result) {
+                                                  const char* kind) const {
   const size_t count = list ? list->elements.size() : 0;
   if (count != parameters.size()) {
-    fail("the function has " + std::to_string(parameters.size()) +
-         (result ? " results, not " : " parameters, not ") + std::to_string(count));
+    fail("the function has " + std::to_string(parameters.size()) + " " + kind + ", not " +
+         std::to_string(count));
   }
   std::vector<Transfer> made;
-  for (size_t i = 0; i < count; ++i) {
-    made.push_back(transfer(list->elements[i], parameters[i], result));
-  }
+  for (size_t i = 0; i < count; ++i) made.push_back(transfer(list->elements[i], parameters[i]));
   return made;
 }
 
@@ -124,8 +111,8 @@ Op FunctionDecoding::call() {
   }
   if (next != operands.size()) fail("a call has more operands than there are");
 
-  how->results = transfers(results, result_types, true);
-  how->arguments = transfers(arguments, argument_types, false);
+  how->results = transfers(results, result_types, "results");
+  how->arguments = transfers(arguments, argument_types, "parameters");
   place_transfers(*how, result_types, argument_types);
   const bool indirect = callee.kind == Kind::reg;
   Op op = make(Class::control, nullptr, {});

@@ -110,7 +110,7 @@ struct Register {
 
 struct Operand {
   enum class Kind : uint8_t {
-    reg,       // index: of the function's registers
+    reg,       // index: of the function's registers; name
     special,   // name: "%tid.x", "%clock64", "%laneid" ...
     integer,   // bits: the value, two's complement of 64 bits
     single,    // bits: those of an f32, written 0f........

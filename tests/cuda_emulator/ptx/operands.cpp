@@ -227,6 +227,7 @@ Operand BodyReader::operand() {
     if (behind.kind == Token::Kind::word && behind.text != "WARP_SZ") {
       reader_.take();
       Operand out = make(Operand::Kind::reg);
+      out.name = reader_.token().text;
       out.index = predicate(reader_.take());
       out.negated = true;
       return out;
@@ -248,6 +249,7 @@ Operand BodyReader::named(const Token& token) {
     case Symbol::Kind::reg:
       out.kind = Operand::Kind::reg;
       out.index = symbol.index;
+      out.name = token.text;
       if (reader_.at(Token::Kind::dotted)) reader_.fail_ahead("parts of registers are not handled");
       return out;
     case Symbol::Kind::local:
