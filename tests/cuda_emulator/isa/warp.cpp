@@ -1,6 +1,8 @@
 // shfl vote match redux elect activemask bar.warp.sync
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "tests/cuda_emulator/isa/barrier.h"
 #include "tests/cuda_emulator/machine/block.h"
@@ -189,6 +191,9 @@ void match_all(Warp&, const Op& op, Exchange& x) {
 
 enum class Reduction : uint32_t { add, min, max, min_signed, max_signed, all, any, parity };
 
+// redux of f32: mode[0] is min or max.
+constexpr uint32_t kAbsolute = 0x100, kNan = 0x200, kCanonicalNan = 0x7fff'ffff;
+
 uint32_t combined(Reduction how, uint32_t a, uint32_t b) {
   const auto as = static_cast<int32_t>(a), bs = static_cast<int32_t>(b);
   switch (how) {
@@ -212,6 +217,27 @@ void reduce(Warp&, const Op& op, Exchange& x) {
   give_all(x, result, all_defined(x) ? 0xff : 0xf0);
 }
 
+// NaNs count only where .NaN is given or there is nothing else; -0 is below +0.
+void reduce_float(Warp&, const Op& op, Exchange& x) {
+  const bool max = static_cast<Reduction>(op.mode[0] & 0xff) == Reduction::max;
+  bool numbers = false, nans = false;
+  float best = 0;
+  each_lane(x.members, [&](int lane) {
+    const uint32_t bits = op.mode[0] & kAbsolute ? x.in[0][lane] & 0x7fff'ffff : x.in[0][lane];
+    const auto value = std::bit_cast<float>(bits);
+    if (std::isnan(value)) {
+      nans = true;
+      return;
+    }
+    const bool above = value > best || (value == best && std::signbit(best));
+    const bool below = value < best || (value == best && std::signbit(value));
+    if (!numbers || (max ? above : below)) best = value;
+    numbers = true;
+  });
+  const bool nan = !numbers || (nans && (op.mode[0] & kNan));
+  give_all(x, nan ? kCanonicalNan : std::bit_cast<uint32_t>(best), all_defined(x) ? 0xff : 0xf0);
+}
+
 void elect(Warp&, const Op&, Exchange& x) {
   const int leader = std::countr_zero(x.members);
   give_all(x, static_cast<uint32_t>(leader), 0xff);
@@ -231,6 +257,7 @@ constexpr Collective kMatchAnyWide{gather_wide, match_any, scatter_word};
 constexpr Collective kMatchAll{gather_words, match_all, scatter_both};
 constexpr Collective kMatchAllWide{gather_wide, match_all, scatter_both};
 constexpr Collective kReduce{gather_words, reduce, scatter_word};
+constexpr Collective kReduceFloat{gather_words, reduce_float, scatter_word};
 constexpr Collective kElect{gather_nothing, elect, scatter_both};
 constexpr Collective kMeet{gather_nothing, meet, scatter_nothing};
 
@@ -312,26 +339,41 @@ Op decode_match(Decoding& decoding) {
   return made(decoding, kind, args, wide, 1, decoding.instruction->operands[2]);
 }
 
+Op made_redux(Decoding& decoding, const Collective& kind, Type type, uint32_t mode) {
+  decoding.expect_operands(3);
+  const Arg to = decoding.target(0, type);
+  return made(decoding, kind, {to, decoding.source(1, type)}, mode, 1,
+              decoding.instruction->operands[2]);
+}
+
+// What follows redux.sync.min or .max.
+Op decode_redux_extreme(Decoding& decoding, Modifiers& modifiers, bool max) {
+  uint32_t flags = 0;
+  if (modifiers.take("abs")) flags |= kAbsolute;
+  if (modifiers.take("NaN")) flags |= kNan;
+  const Type type =
+      flags ? modifiers.type({Type::f32}) : modifiers.type({Type::u32, Type::s32, Type::f32});
+  modifiers.end();
+  Reduction mode = max ? Reduction::max : Reduction::min;
+  if (type == Type::f32) {
+    if (decoding.architecture() < 100) decoding.fail("redux of .f32 needs sm_100a");
+    return made_redux(decoding, kReduceFloat, type, static_cast<uint32_t>(mode) | flags);
+  }
+  if (type == Type::s32) mode = max ? Reduction::max_signed : Reduction::min_signed;
+  return made_redux(decoding, kReduce, type, static_cast<uint32_t>(mode));
+}
+
 Op decode_redux(Decoding& decoding) {
   Modifiers modifiers(*decoding.instruction);
   need_sync(decoding, modifiers);
-  const int how = modifiers.take_one({"add", "min", "max", "and", "or", "xor"});
-  if (how < 0) decoding.fail("a reduction is .add, .min, .max, .and, .or or .xor");
-  Reduction mode = Reduction::add;
-  if (how < 3) {
-    const bool is_signed = modifiers.type({Type::u32, Type::s32}) == Type::s32;
-    if (how == 1) mode = is_signed ? Reduction::min_signed : Reduction::min;
-    if (how == 2) mode = is_signed ? Reduction::max_signed : Reduction::max;
-  } else {
-    modifiers.type({Type::b32});
-    mode = how == 3 ? Reduction::all : how == 4 ? Reduction::any : Reduction::parity;
-  }
-  modifiers.end();
   if (decoding.architecture() < 80) decoding.fail("redux needs sm_80");
-  decoding.expect_operands(3);
-  const Arg to = decoding.target(0, Type::b32);
-  return made(decoding, kReduce, {to, decoding.source(1, Type::b32)}, static_cast<uint32_t>(mode),
-              1, decoding.instruction->operands[2]);
+  const int how = modifiers.take_one({"min", "max", "add", "and", "or", "xor"});
+  if (how < 0) decoding.fail("a reduction is .add, .min, .max, .and, .or or .xor");
+  if (how < 2) return decode_redux_extreme(decoding, modifiers, how == 1);
+  constexpr Reduction kinds[] = {Reduction::add, Reduction::all, Reduction::any, Reduction::parity};
+  const Type type = how == 2 ? modifiers.type({Type::u32, Type::s32}) : modifiers.type({Type::b32});
+  modifiers.end();
+  return made_redux(decoding, kReduce, type, static_cast<uint32_t>(kinds[how - 2]));
 }
 
 Op decode_elect(Decoding& decoding) {

@@ -164,6 +164,10 @@ void arrive(Warp& warp, unsigned id, const Op& op) {
   Block& block = *warp.block;
   Barrier& barrier = block.state->barriers[id];
   barrier.gathered[warp.index] = 0;
+  if (barrier.warps[warp.index]) {
+    fail(warp, op, std::countr_zero(alive(warp)), Fault::barrier,
+         "the warp comes to barrier " + std::to_string(id) + " again before it is complete");
+  }
   barrier.arrived += kWarp;
   barrier.warps[warp.index] = 1;
   if (barrier.expected && barrier.arrived > barrier.expected) {
