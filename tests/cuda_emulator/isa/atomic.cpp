@@ -143,7 +143,7 @@ Form form_of(Decoding& decoding, bool returns, bool* policy) {
       decoding.fail("vectors are of up to 16 bytes in global memory");
     if (decoding.architecture() < 90) decoding.fail("vectors need sm_90 or later");
   }
-  form.compares = which == Atomic::cas;
+  form.compares = form.access.compares = which == Atomic::cas;
   form.ignores_old = which == Atomic::exch;
   return form;
 }

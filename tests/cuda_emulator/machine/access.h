@@ -24,6 +24,13 @@ void store_global(Warp&, const Op&, const Access&, const std::byte* data, const 
 void atomic_global(Warp&, const Op&, const Access&, bool ignores_old, const void* context,
                    Update update, std::byte* old_data);
 
+// The same as a load, of sizes[lane] bytes up to access.bytes; for asynchronous copies.
+void load_for_copy(Warp&, const Op&, const Access&, const uint8_t* sizes, std::byte* data,
+                   uint8_t* defined);
+// The destination of a copy: checked as that of a store and marked as under way; written at last.
+void claim_shared(Warp&, const Op&, const Access&);
+void land_shared(Warp&, const Op&, const Access&, const std::byte* data, const uint8_t* defined);
+
 // Local, constant and param space: no other thread is involved.
 void load_private(Warp&, const Op&, const Access&, std::byte* data, uint8_t* defined);
 void store_private(Warp&, const Op&, const Access&, const std::byte* data, const uint8_t* defined);
@@ -41,6 +48,7 @@ inline void in_order(Mask lanes, F&& f) {
   for (Mask rest = lanes; rest; rest &= rest - 1) f(std::countr_zero(rest));
 }
 
+void check_alignment(const Warp& warp, const Op& op, const Access& access);
 [[noreturn]] void fail_undefined_store(const Warp& warp, const Op& op, int lane,
                                        const Access& access);
 [[noreturn]] void fail_undefined_old(const Warp& warp, const Op& op, int lane,

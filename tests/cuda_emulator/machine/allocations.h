@@ -40,11 +40,18 @@ class SpinLock {
   std::atomic<uint8_t> held_{0};
 };
 
-// What is known of 1024 bytes at an address divisible by that. All zero is a fresh one.
+struct Mark;
+class Releases;
+
+// What a launch did to 1024 bytes at an address divisible by that. All zero is a fresh one.
 struct Chunk {
-  SpinLock lock;                   // of the marks, the data and its definedness
+  SpinLock lock;                   // of the rest, the data and its definedness
   uint32_t launch = 0;             // to which everything below belongs
   uint32_t read = 0, written = 0;  // sectors
+  // A mark for each word: of the last write, the last read, and a read of another warp beside that;
+  // null until needed. Owned by the allocation.
+  Mark *writes = nullptr, *reads = nullptr, *second_reads = nullptr;
+  Releases* releases = nullptr;
 };
 
 struct FreeDeleter {
@@ -62,6 +69,9 @@ struct Allocation {
   Zeros<std::byte> own_data;
   Zeros<uint8_t> defined;  // 0xff for a defined byte; null for adopted memory: all is defined
   Zeros<Chunk> chunks;
+  std::mutex marks_mutex;
+  std::vector<Zeros<std::byte>> marks;  // of the chunks
+  std::vector<std::shared_ptr<Releases>> releases;
 
   uint64_t end() const { return base + bytes; }
   bool holds(uint64_t address, uint64_t count) const {
@@ -70,6 +80,9 @@ struct Allocation {
   Chunk& chunk(uint64_t address) const {
     return chunks[(address >> kChunkShift) - (base >> kChunkShift)];
   }
+  // Storage for the chunks.
+  Mark* make_marks();
+  Releases* make_releases();
   void forget();  // its storage
 };
 
@@ -104,5 +117,12 @@ struct DeviceMemory::Impl {
 
 // Blocks that exist in the process: storage of what is freed meanwhile is kept.
 extern std::atomic<int> living_blocks;
+
+template <class T>
+Zeros<T> zeros(uint64_t count) {
+  void* p = std::calloc(count ? count : 1, sizeof(T));
+  if (!p) throw std::bad_alloc();
+  return Zeros<T>(static_cast<T*>(p));
+}
 
 }  // namespace emulator

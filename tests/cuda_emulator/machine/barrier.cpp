@@ -89,6 +89,8 @@ void finish(Block& block, unsigned id) {
     }
     wake(block, warp.index);
   }
+  // Whoever has exited did so before.
+  for (const Warp& warp : block.warps) barrier.waiting[warp.index] |= warp.exited;
   if (anyone) block.clocks.join(barrier.waiting);
   reset(barrier, block);
   ++block.counters.barriers;

@@ -26,6 +26,11 @@ class Clocks {
   void join(const std::vector<Mask>& lanes_of_warp);
   void join_warp(unsigned warp, Mask lanes);
 
+  // All lanes of the warp that have not exited executed an instruction together (mma.sync,
+  // shfl.sync ...). That orders no memory, but a value that one of them read before it cannot be
+  // changed by what another writes after it: such a write does not race with the read.
+  void meet(unsigned warp);
+
   // What these lanes did up to now and what they know, for someone who acquires it later; advances
   // their clocks. bar.arrive, mbarrier.arrive, st.release.
   Known release(unsigned warp, Mask lanes);

@@ -64,6 +64,7 @@ void complete(Warp& warp, const Op& op, std::span<const Part> parts, Mask member
     count(warp, part.op(), part.lanes);
   }
   kind.complete(warp, op, exchange);
+  if (members == alive(warp)) warp.block->clocks.meet(warp.index);
   for (const Part& part : parts) {
     kind.scatter(part.frame->registers, part.op(), part.lanes, exchange);
   }

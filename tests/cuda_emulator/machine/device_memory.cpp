@@ -3,16 +3,10 @@
 #include <new>
 
 #include "tests/cuda_emulator/machine/allocations.h"
+#include "tests/cuda_emulator/machine/releases.h"
 
 namespace emulator {
 namespace {
-
-template <class T>
-Zeros<T> zeros(uint64_t count) {
-  void* p = std::calloc(std::max<uint64_t>(count, 1), sizeof(T));
-  if (!p) throw std::bad_alloc();
-  return Zeros<T>(static_cast<T*>(p));
-}
 
 uint64_t chunks_of(uint64_t base, uint64_t bytes) {
   return ((base + bytes - 1) >> kChunkShift) - (base >> kChunkShift) + 1;
@@ -31,7 +25,23 @@ std::string in_words(const Allocation& a) {
 
 std::atomic<int> living_blocks{0};
 
+Mark* Allocation::make_marks() {
+  auto made = zeros<std::byte>(kChunk / 4 * sizeof(Mark));
+  std::lock_guard lock(marks_mutex);
+  marks.push_back(std::move(made));
+  return reinterpret_cast<Mark*>(marks.back().get());
+}
+
+Releases* Allocation::make_releases() {
+  auto made = std::make_shared<Releases>();
+  std::lock_guard lock(marks_mutex);
+  releases.push_back(made);
+  return made.get();
+}
+
 void Allocation::forget() {
+  marks.clear();
+  releases.clear();
   own_data.reset();
   defined.reset();
   chunks.reset();

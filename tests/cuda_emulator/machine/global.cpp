@@ -1,10 +1,14 @@
 // Global memory.
 
-#include "tests/cuda_emulator/machine/access.h"
-#include "tests/cuda_emulator/machine/allocations.h"
+#include "tests/cuda_emulator/machine/global_marks.h"
+#include "tests/cuda_emulator/machine/transactions.h"
 
 namespace emulator {
 namespace {
+
+uint64_t requested(const Access& access) {
+  return uint64_t{access.bytes} * static_cast<unsigned>(std::popcount(access.lanes));
+}
 
 [[noreturn]] void fail_outside(const Warp& warp, const Op& op, int lane, const Access& access) {
   const uint64_t address = access.address[lane];
@@ -14,75 +18,247 @@ namespace {
           access.bytes, what);
 }
 
-// Calls f(lane, allocation) in order, with the lock of the chunk held.
-template <class F>
-void each_location(Warp& warp, const Op& op, const Access& access, F&& f) {
-  const DeviceMemory::Impl& memory = *warp.block->grid.memory.impl;
-  Allocation* allocation = nullptr;
-  std::unique_lock<SpinLock> lock;
-  Chunk* held = nullptr;
-  in_order(access.lanes, [&](int lane) {
+// The instruction's view of global memory, and its counts.
+struct View {
+  View(Warp& warp, const Op& op, const Access& access)
+      : warp(warp),
+        op(op),
+        access(access),
+        bytes(access.bytes),
+        actor(warp, op, access),
+        grid(warp.block->grid),
+        memory(*grid.memory.impl),
+        launch(static_cast<uint32_t>(grid.id)) {}
+
+  ~View() { release(); }
+  View(const View&) = delete;
+
+  // Goes to the place of a lane and holds the lock of its chunk. data and defined: of the place;
+  // defined is null where everything is.
+  void enter(int lane) {
     const uint64_t address = access.address[lane];
-    if (!allocation || !allocation->holds(address, access.bytes)) {
+    if (!allocation || !allocation->holds(address, bytes)) {
       allocation = memory.find(address);
-      if (!allocation || !allocation->holds(address, access.bytes) || !allocation->live) {
-        if (held) lock.unlock();
-        held = nullptr;
+      if (!allocation || !allocation->holds(address, bytes) || !allocation->live) {
+        release();
         fail_outside(warp, op, lane, access);
       }
     }
-    Chunk& chunk = allocation->chunk(address);
-    if (&chunk != held) {
-      if (held) lock.unlock();
-      lock = std::unique_lock(chunk.lock);
-      held = &chunk;
+    Chunk* next = &allocation->chunk(address);
+    if (next != chunk) {
+      release();
+      next->lock.lock();
+      chunk = next;
+      if (chunk->launch != launch) begin_chunk(*chunk, launch);
     }
-    f(lane, *allocation, address - allocation->base);
-  });
+    const uint64_t offset = address - allocation->base;
+    data = allocation->data + offset;
+    defined = allocation->defined ? &allocation->defined[offset] : nullptr;
+  }
+
+  void release() {
+    if (chunk) chunk->lock.unlock();
+    chunk = nullptr;
+  }
+
+  // Calls f(bytes of the word, address of the word, offset in the access) for every word.
+  template <class F>
+  void each_word(int lane, F&& f) const {
+    const uint64_t at = access.address[lane];
+    f(bytes_of_word(at, bytes), at & ~uint64_t{3}, 0u);
+    for (unsigned done = 4; done < bytes; done += 4)
+      f(bytes_of_word(at + done, bytes - done), at + done, done);
+  }
+
+  void check_read(int lane) const {
+    each_word(lane, [&](unsigned of_word, uint64_t address, unsigned) {
+      check_global_read(*chunk, actor, lane, of_word, address);
+    });
+  }
+
+  // fresh: the new bytes, null where a write of the same bytes counts as any other.
+  void check_write(int lane, const std::byte* fresh) const {
+    const unsigned count = std::min(bytes, 4u);
+    each_word(lane, [&](unsigned of_word, uint64_t address, unsigned at) {
+      const bool same = fresh && std::memcmp(fresh + at, data + at, count) == 0 &&
+                        (!defined || all_defined(defined + at, count));
+      check_global_write(*chunk, actor, lane, of_word, address, same);
+    });
+  }
+
+  void mark(int lane, bool writes) const {
+    each_word(lane, [&](unsigned bytes, uint64_t address, unsigned) {
+      if (writes)
+        mark_global_write(*allocation, *chunk, actor, lane, bytes, address);
+      else
+        mark_global_read(*allocation, *chunk, actor, lane, bytes, address);
+    });
+  }
+
+  // What strong reads see and strong writes leave to be seen.
+  void read_releases(int lane) const {
+    if (actor.strong && chunk->releases) chunk->releases->read(actor, lane);
+  }
+  void write_releases(int lane, bool update) {
+    if (!actor.strong) {
+      if (chunk->releases) chunk->releases->erase(access.address[lane], bytes);
+      return;
+    }
+    if (!chunk->releases) {
+      const bool may =
+          access.order.semantics >= Semantics::release || warp.block->clocks.impl->any_fence;
+      if (!may) return;
+      chunk->releases = allocation->make_releases();
+    }
+    chunk->releases->write(actor, lane, update);
+  }
+
+  // Counts the sector of a lane.
+  void count(int lane, bool reads, bool writes) {
+    const uint64_t sector = access.address[lane] >> 5;
+    sectors.add(sector);
+    const uint32_t bit = 1u << (sector & 31);
+    const bool any = (chunk->read | chunk->written) & bit;
+    if (reads && !(chunk->read & bit)) ++fresh_read;
+    if (writes && !(chunk->written & bit)) ++fresh_written;
+    if (!any) ++fresh_any;
+    if (reads) chunk->read |= bit;
+    if (writes) chunk->written |= bit;
+  }
+
+  void add_counts(uint64_t Counters::*bytes, uint64_t Counters::*touched, uint64_t requested) {
+    Counters& counters = warp.block->counters;
+    counters.*bytes += requested;
+    counters.*touched += sectors.count();
+    constexpr auto relaxed = std::memory_order_relaxed;
+    if (fresh_read) grid.sectors_read.fetch_add(fresh_read, relaxed);
+    if (fresh_written) grid.sectors_written.fetch_add(fresh_written, relaxed);
+    if (fresh_any) grid.sectors_any.fetch_add(fresh_any, relaxed);
+  }
+
+  Warp& warp;
+  const Op& op;
+  const Access& access;
+  unsigned bytes;  // of the lane
+  Actor actor;
+  Grid& grid;
+  const DeviceMemory::Impl& memory;
+  uint32_t launch;
+  Allocation* allocation = nullptr;
+  Chunk* chunk = nullptr;
+  std::byte* data = nullptr;
+  uint8_t* defined = nullptr;
+  SectorSet sectors;
+  unsigned fresh_read = 0, fresh_written = 0, fresh_any = 0;
+};
+
+void finish_store(Warp& warp, const Access& access) {
+  if (access.order.semantics >= Semantics::release) warp.block->clocks.impl->advance(warp.index);
 }
 
 }  // namespace
 
 void load_global(Warp& warp, const Op& op, const Access& access, std::byte* data,
                  uint8_t* defined) {
+  View view(warp, op, access);
   const unsigned bytes = access.bytes;
-  each_location(warp, op, access, [&](int lane, Allocation& a, uint64_t offset) {
-    std::memcpy(data + lane * bytes, a.data + offset, bytes);
-    if (a.defined)
-      std::memcpy(defined + lane * bytes, &a.defined[offset], bytes);
+  in_order(access.lanes, [&](int lane) {
+    view.enter(lane);
+    view.check_read(lane);
+    std::memcpy(data + lane * bytes, view.data, bytes);
+    if (view.defined)
+      std::memcpy(defined + lane * bytes, view.defined, bytes);
     else
       std::memset(defined + lane * bytes, 0xff, bytes);
+    view.mark(lane, false);
+    view.read_releases(lane);
+    if (access.counted) view.count(lane, true, false);
   });
+  view.release();
+  if (access.counted)
+    view.add_counts(&Counters::global_load_bytes, &Counters::global_load_sectors,
+                    requested(access));
+}
+
+void load_for_copy(Warp& warp, const Op& op, const Access& access, const uint8_t* sizes,
+                   std::byte* data, uint8_t* defined) {
+  View view(warp, op, access);
+  uint64_t requested = 0;
+  in_order(access.lanes, [&](int lane) {
+    view.bytes = sizes[lane];
+    requested += view.bytes;
+    view.enter(lane);
+    view.check_read(lane);
+    std::memcpy(data + lane * access.bytes, view.data, view.bytes);
+    if (view.defined)
+      std::memcpy(defined + lane * access.bytes, view.defined, view.bytes);
+    else
+      std::memset(defined + lane * access.bytes, 0xff, view.bytes);
+    view.mark(lane, false);
+    if (access.counted) view.count(lane, true, false);
+  });
+  view.release();
+  if (access.counted)
+    view.add_counts(&Counters::global_load_bytes, &Counters::global_load_sectors, requested);
 }
 
 void store_global(Warp& warp, const Op& op, const Access& access, const std::byte* data,
                   const uint8_t* defined) {
+  View view(warp, op, access);
   const unsigned bytes = access.bytes;
-  each_location(warp, op, access, [&](int lane, Allocation& a, uint64_t offset) {
-    if (!access.keeps_undefined && !all_defined(defined + lane * bytes, bytes))
+  in_order(access.lanes, [&](int lane) {
+    const std::byte* from = data + lane * bytes;
+    const uint8_t* from_defined = defined + lane * bytes;
+    if (!access.keeps_undefined && !all_defined(from_defined, bytes)) [[unlikely]] {
+      view.release();
       fail_undefined_store(warp, op, lane, access);
-    std::memcpy(a.data + offset, data + lane * bytes, bytes);
-    if (a.defined) std::memcpy(&a.defined[offset], defined + lane * bytes, bytes);
+    }
+    view.enter(lane);
+    view.check_write(lane, access.keeps_undefined ? nullptr : from);
+    std::memcpy(view.data, from, bytes);
+    if (view.defined) std::memcpy(view.defined, from_defined, bytes);
+    view.mark(lane, true);
+    view.write_releases(lane, false);
+    if (access.counted) view.count(lane, false, true);
   });
-  warp.block->grid.progress.fetch_add(1, std::memory_order_relaxed);
+  view.release();
+  finish_store(warp, access);
+  if (access.counted)
+    view.add_counts(&Counters::global_store_bytes, &Counters::global_store_sectors,
+                    requested(access));
+  view.grid.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
 void atomic_global(Warp& warp, const Op& op, const Access& access, bool ignores_old,
                    const void* context, Update update, std::byte* old_data) {
+  View view(warp, op, access);
   const unsigned bytes = access.bytes;
   bool changed = false;
-  each_location(warp, op, access, [&](int lane, Allocation& a, uint64_t offset) {
-    uint8_t* defined = a.defined ? &a.defined[offset] : nullptr;
-    if (!ignores_old && defined && !all_defined(defined, bytes))
+  in_order(access.lanes, [&](int lane) {
+    view.enter(lane);
+    view.check_read(lane);
+    if (!ignores_old && view.defined && !all_defined(view.defined, bytes))
       fail_undefined_old(warp, op, lane, access);
     std::byte *old = old_data + lane * bytes, fresh[32];
-    std::memcpy(old, a.data + offset, bytes);
-    if (!update(context, lane, old, fresh)) return;
-    changed = changed || std::memcmp(fresh, old, bytes) != 0;
-    std::memcpy(a.data + offset, fresh, bytes);
-    if (defined) std::memset(defined, 0xff, bytes);
+    std::memcpy(old, view.data, bytes);
+    const bool stores = update(context, lane, old, fresh);
+    view.read_releases(lane);
+    if (stores) {
+      view.check_write(lane, nullptr);
+      changed = changed || std::memcmp(fresh, old, bytes) != 0;
+      std::memcpy(view.data, fresh, bytes);
+      if (view.defined) std::memset(view.defined, 0xff, bytes);
+      view.write_releases(lane, true);
+    }
+    view.mark(lane, stores);
+    if (access.counted) view.count(lane, true, true);
   });
-  if (changed) warp.block->grid.progress.fetch_add(1, std::memory_order_relaxed);
+  view.release();
+  finish_store(warp, access);
+  if (access.counted)
+    view.add_counts(&Counters::global_atomic_bytes, &Counters::global_atomic_sectors,
+                    requested(access));
+  if (changed) view.grid.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace emulator

@@ -3,24 +3,13 @@
 #include <algorithm>
 
 #include "tests/cuda_emulator/machine/access.h"
+#include "tests/cuda_emulator/machine/knowledge.h"
 #include "tests/cuda_emulator/machine/spaces.h"
 
 namespace emulator {
 namespace {
 
 using ptx::Space;
-
-void check_alignment(const Warp& warp, const Op& op, const Access& access) {
-  uint64_t bits = 0;
-  each_lane(access.lanes, [&](int lane) { bits |= access.address[lane]; });
-  const uint64_t wrong = access.alignment - 1;
-  if (!(bits & wrong)) return;
-  in_order(access.lanes, [&](int lane) {
-    if (access.address[lane] & wrong)
-      fail_at(warp, op, lane, Fault::misaligned, access.space, access.address[lane], access.bytes,
-              "the address must be a multiple of " + std::to_string(access.alignment));
-  });
-}
 
 // Calls f with the part of a generic access that lies in each space, as an access of that space.
 template <class F>
@@ -44,6 +33,18 @@ void split(const Access& access, F&& f) {
 }
 
 }  // namespace
+
+void check_alignment(const Warp& warp, const Op& op, const Access& access) {
+  uint64_t bits = 0;
+  each_lane(access.lanes, [&](int lane) { bits |= access.address[lane]; });
+  const uint64_t wrong = access.alignment - 1;
+  if (!(bits & wrong)) return;
+  in_order(access.lanes, [&](int lane) {
+    if (access.address[lane] & wrong)
+      fail_at(warp, op, lane, Fault::misaligned, access.space, access.address[lane], access.bytes,
+              "the address must be a multiple of " + std::to_string(access.alignment));
+  });
+}
 
 void load(Warp& warp, const Op& op, const Access& access, std::byte* data, uint8_t* defined) {
   check_alignment(warp, op, access);
@@ -111,42 +112,10 @@ void fail_undefined_old(const Warp& warp, const Op& op, int lane, const Access& 
           "the value to be updated is undefined");
 }
 
-// Wavefronts of a quarter, half or whole warp: the most different words that lie in one bank.
-static unsigned pass_wavefronts(const uint64_t* address, Mask lanes, unsigned words) {
-  uint64_t first[32];
-  uint64_t more[32 * kLanes];
-  uint8_t count[32] = {};
-  Mask used = 0;
-  unsigned most = 0;
-  in_order(lanes, [&](int lane) {
-    for (unsigned i = 0; i < words; ++i) {
-      const uint64_t word = (address[lane] >> 2) + i;
-      const unsigned bank = word & 31;
-      if (!(used >> bank & 1)) {
-        used |= Mask{1} << bank;
-        first[bank] = word;
-        most = std::max(most, 1u);
-        continue;
-      }
-      if (first[bank] == word) continue;
-      uint64_t* others = more + bank * kLanes;
-      if (std::find(others, others + count[bank], word) != others + count[bank]) continue;
-      others[count[bank]++] = word;
-      most = std::max(most, count[bank] + 1u);
-    }
-  });
-  return most;
-}
-
-unsigned shared_wavefronts(const uint64_t* address, Mask lanes, unsigned bytes) {
-  const unsigned words = std::max(bytes / 4, 1u), lanes_at_once = 32 / words;
-  unsigned wavefronts = 0;
-  for (unsigned first = 0; first < 32; first += lanes_at_once) {
-    const Mask pass =
-        lanes_at_once == 32 ? lanes : lanes & (((Mask{1} << lanes_at_once) - 1) << first);
-    if (pass) wavefronts += pass_wavefronts(address, pass, words);
-  }
-  return wavefronts;
+void fence(Warp& warp, const Op&, Mask lanes, Order order) {
+  const bool wide = order.scope == Scope::gpu || order.scope == Scope::sys;
+  warp.block->clocks.impl->fence(warp.index, lanes, order.semantics != Semantics::release,
+                                 order.semantics != Semantics::acquire, wide);
 }
 
 }  // namespace emulator

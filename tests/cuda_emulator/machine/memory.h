@@ -42,6 +42,7 @@ struct Access {
   Order order;
   bool counted = true;           // false: the instruction has counts of its own
   bool keeps_undefined = false;  // a store that leaves undefined bytes without a report
+  bool compares = false;         // an atomic compare-and-swap
 };
 
 // Reads into data[lane * bytes ...]; defined has a byte per byte, 0xff or 0. Undefined bytes are

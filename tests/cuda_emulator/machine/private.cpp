@@ -1,6 +1,7 @@
 // Local, constant and param space.
 
 #include "tests/cuda_emulator/machine/access.h"
+#include "tests/cuda_emulator/machine/locate.h"
 
 namespace emulator {
 namespace {
@@ -9,8 +10,10 @@ using ptx::Space;
 
 [[noreturn]] void fail_outside(const Warp& warp, const Op& op, int lane, const Access& access,
                                const char* of) {
+  std::string what = locate(warp, access.space, access.address[lane], access.bytes);
+  if (what.empty()) what = std::string("outside of ") + of;
   fail_at(warp, op, lane, Fault::out_of_bounds, access.space, access.address[lane], access.bytes,
-          std::string("outside of ") + of);
+          what);
 }
 
 void load_constant(Warp& warp, const Op& op, const Access& access, std::byte* data,

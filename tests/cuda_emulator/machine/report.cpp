@@ -5,76 +5,54 @@
 
 #include "tests/cuda_emulator/machine/block.h"
 #include "tests/cuda_emulator/machine/grid.h"
+#include "tests/cuda_emulator/machine/locate.h"
+#include "tests/cuda_emulator/machine/program.h"
+#include "tests/cuda_emulator/machine/report_place.h"
+#include "tests/cuda_emulator/machine/text.h"
 
 namespace emulator {
 namespace {
-
-std::string in_words(const ptx::Operand& operand);
-
-std::string joined(const std::vector<ptx::Operand>& operands, const char* open, const char* close) {
-  std::string text = open;
-  for (const auto& o : operands) text += (text.size() > 1 ? ", " : "") + in_words(o);
-  return text + close;
-}
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
-  return text;
-}
-
-std::string with_offset(const std::string& base, int64_t offset) {
-  if (offset == 0) return base;
-  return base + (offset > 0 ? "+" : "") + std::to_string(offset);
-}
-
-std::string in_words(const ptx::Operand& o) {
-  using Kind = ptx::Operand::Kind;
-  std::string text = o.negated ? "!" : "";
-  switch (o.kind) {
-    case Kind::integer: text += std::to_string(static_cast<int64_t>(o.bits)); break;
-    case Kind::single:
-    case Kind::number: text += hex(o.bits); break;
-    case Kind::variable: text += with_offset(o.name, o.offset); break;
-    case Kind::address:
-      text += "[" + with_offset(o.elements.empty() ? "" : in_words(o.elements[0]), o.offset) + "]";
-      break;
-    case Kind::vector: text += joined(o.elements, "{", "}"); break;
-    case Kind::list: text += joined(o.elements, "(", ")"); break;
-    case Kind::sink: text += "_"; break;
-    default: text += o.name.empty() ? "#" + std::to_string(o.index) : o.name;
-  }
-  if (o.second) text += "|" + in_words(*o.second);
-  return text;
-}
-
-std::string in_words(const ptx::Instruction& instruction) {
-  std::string text = instruction.opcode;
-  for (const auto& m : instruction.modifiers) text += "." + m;
-  for (size_t i = 0; i < instruction.operands.size(); ++i)
-    text += (i ? ", " : " ") + in_words(instruction.operands[i]);
-  return text;
-}
 
 std::string in_words(const Dim& d) {
   return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
 
+std::string in_words(const Place& p) {
+  std::string text = "block " + in_words(p.block) + ", thread " + in_words(p.thread);
+  if (p.line) text += "\n    PTX line " + std::to_string(p.line) + ": " + p.instruction;
+  if (p.source.line) {
+    text +=
+        "\n    " + (p.file.empty() ? "source line" : p.file) + ":" + std::to_string(p.source.line);
+    if (p.source.outer_line && p.source.outer_line != p.source.line)
+      text += ", inlined at line " + std::to_string(p.source.outer_line);
+  }
+  return text;
+}
+
+void set_instruction(Place& place, const Program& program, const ptx::Instruction& instruction) {
+  place.line = instruction.line;
+  place.source = instruction.source;
+  place.instruction = text_of(instruction);
+  const auto file = program.source.files.find(instruction.source.file);
+  if (file != program.source.files.end()) place.file = file->second;
+}
+
 Report made(const Warp& warp, const Op& op, int lane, Fault fault, const std::string& what) {
+  const Grid& grid = warp.block->grid;
   Report report;
   report.fault = fault;
   report.what = what;
   report.place.block = warp.block->index;
   report.place.thread = warp.thread_index(lane);
-  if (op.source) {
-    report.place.line = op.source->line;
-    report.place.source = op.source->source;
-    report.place.instruction = in_words(*op.source);
-  }
-  const Launch& launch = warp.block->grid.launch;
-  if (launch.entry) report.kernel = launch.entry->name;
-  report.seed = launch.seed;
+  if (op.source) set_instruction(report.place, grid.program, *op.source);
+  if (grid.launch.entry) report.kernel = grid.launch.entry->name;
+  report.seed = grid.launch.seed;
   return report;
+}
+
+Dim position(uint64_t linear, const Dim& size) {
+  return {static_cast<uint32_t>(linear % size.x), static_cast<uint32_t>(linear / size.x % size.y),
+          static_cast<uint32_t>(linear / size.x / size.y)};
 }
 
 }  // namespace
@@ -99,20 +77,30 @@ const char* name_of(Fault fault) {
   return "?";
 }
 
+Place place_of(const Warp& warp, int line, uint64_t block, unsigned warp_of_block, int lane) {
+  const Grid& grid = warp.block->grid;
+  Place place;
+  place.block = position(block, grid.launch.grid);
+  place.thread =
+      position(uint64_t{warp_of_block} * kLanes + static_cast<unsigned>(lane), grid.launch.block);
+  if (line == 0) return place;
+  for (const ptx::Function& function : grid.program.source.functions)
+    for (const ptx::Instruction& instruction : function.instructions)
+      if (instruction.line == line) set_instruction(place, grid.program, instruction);
+  return place;
+}
+
 std::string Report::text() const {
-  const auto place_text = [this](const Place& p) {
-    std::string text = "block " + in_words(p.block) + ", thread " + in_words(p.thread) +
-                       "\n    line " + std::to_string(p.line) + ": " + p.instruction;
-    if (p.source.line)
-      text += "\n    " + (file.empty() ? "source" : file) + ":" + std::to_string(p.source.line);
-    return text;
-  };
   std::string text =
-      std::string(name_of(fault)) + ": " + what + "\n  kernel " + kernel + ", " + place_text(place);
-  if (bytes)
-    text += "\n  " + std::to_string(bytes) + " bytes of " + std::string(ptx::name_of(space)) +
-            " memory at " + hex(address);
-  if (has_other) text += "\n  other access: " + place_text(other);
+      std::string(name_of(fault)) + ": " + what + "\n  kernel " + kernel + ", " + in_words(place);
+  if (bytes) {
+    char where_text[32];
+    std::snprintf(where_text, sizeof where_text, "0x%" PRIx64, address);
+    text += "\n  " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes") + " of " +
+            std::string(ptx::name_of(space)) + " memory at " + where_text;
+    if (!where.empty()) text += ": " + where;
+  }
+  if (has_other) text += "\n  the other access: " + in_words(other);
   return text + "\n  seed " + std::to_string(seed) + "\n";
 }
 
@@ -126,6 +114,8 @@ void fail_at(const Warp& warp, const Op& op, int lane, Fault fault, ptx::Space s
   report.space = space;
   report.address = address;
   report.bytes = bytes;
+  if (fault != Fault::out_of_bounds && fault != Fault::freed)
+    report.where = locate(warp, space, address, bytes);
   if (other) {
     report.has_other = true;
     report.other = *other;

@@ -37,23 +37,26 @@ struct Dim {
 struct Place {
   int line = 0;             // of the PTX; 0: unknown
   ptx::Source source;       // by .loc
+  std::string file;         // of the source, where known
   Dim block, thread;        // indices
   std::string instruction;  // its text, as parsed
 };
 
 struct Report {
   Fault fault = Fault::trap;
-  std::string kernel, file;  // file: of the source line, where known
+  std::string kernel;
   Place place;
   ptx::Space space = ptx::Space::generic;
   uint64_t address = 0;
   unsigned bytes = 0;
-  std::string what;  // one sentence
+  std::string what;   // one sentence
+  std::string where;  // the variable or allocation at the address; "" where `what` says it
   bool has_other = false;
   Place other;
   uint64_t seed = 0;
 
-  // Several lines, as printed to stderr.
+  // Several lines, as printed to stderr: the fault and what is wrong, the kernel, then the place of
+  // the access with its PTX and source line, the address, the other access and the seed.
   std::string text() const;
 };
 

@@ -1,76 +1,240 @@
 // Shared memory.
 
-#include "tests/cuda_emulator/machine/access.h"
+#include "tests/cuda_emulator/isa/mbarrier.h"
+#include "tests/cuda_emulator/machine/locate.h"
+#include "tests/cuda_emulator/machine/shared_marks.h"
+#include "tests/cuda_emulator/machine/transactions.h"
 
 namespace emulator {
 namespace {
 
 [[noreturn]] void fail_outside(const Warp& warp, const Op& op, int lane, const Access& access) {
-  const auto& valid = warp.block->shared_valid;
   const uint64_t address = access.address[lane];
-  std::string what;
-  if (address >= valid.size()) {
-    what = "beyond the shared memory of the block, " + std::to_string(valid.size()) + " bytes";
-  } else {
-    what = "outside of the variables in shared memory";
-  }
+  std::string what = locate(warp, ptx::Space::shared, address, access.bytes);
+  if (what.empty()) what = "the kernel has no shared memory";
   fail_at(warp, op, lane, Fault::out_of_bounds, access.space, address, access.bytes, what);
 }
 
-inline void check_bounds(const Warp& warp, const Op& op, int lane, const Access& access) {
-  const auto& valid = warp.block->shared_valid;
-  const uint64_t address = access.address[lane];
-  if (valid.size() < access.bytes || address > valid.size() - access.bytes)
-    fail_outside(warp, op, lane, access);
-  uint8_t all = 1;
-  for (unsigned i = 0; i < access.bytes; ++i) all &= valid[address + i];
-  if (!all) fail_outside(warp, op, lane, access);
+// Whether that many bytes are all 1.
+template <unsigned kBytes>
+inline bool all_valid(const uint8_t* valid) {
+  uint64_t wrong = 0;
+  if constexpr (kBytes < 8) {
+    using T = std::conditional_t<kBytes == 1, uint8_t,
+                                 std::conditional_t<kBytes == 2, uint16_t, uint32_t>>;
+    T part;
+    std::memcpy(&part, valid, sizeof part);
+    wrong = static_cast<T>(part ^ static_cast<T>(0x01010101));
+  } else {
+    for (unsigned i = 0; i < kBytes; i += 8) {
+      uint64_t part;
+      std::memcpy(&part, valid + i, sizeof part);
+      wrong |= part ^ 0x0101010101010101;
+    }
+  }
+  return wrong == 0;
+}
+
+// The instruction's view of shared memory.
+template <unsigned kBytes>
+struct View {
+  static constexpr unsigned kWords = kBytes < 4 ? 1 : kBytes / 4;
+
+  View(Warp& warp, const Op& op, const Access& access)
+      : warp(warp),
+        op(op),
+        access(access),
+        actor(warp, op, access),
+        block(*warp.block),
+        marks(shared_marks(block)),
+        words(marks.words.data()) {
+    if (block.mbarriers) check_mbarriers(warp, op, access);
+  }
+
+  uint64_t address(int lane) const { return access.address[lane]; }
+
+  void check_bounds(int lane) const {
+    const uint64_t at = address(lane), size = block.shared.size();
+    if (size < kBytes || at > size - kBytes || !all_valid<kBytes>(&block.shared_valid[at]))
+        [[unlikely]]
+      fail_outside(warp, op, lane, access);
+  }
+
+  // Calls f(word, bytes, address) for the words that the lane touches.
+  template <class F>
+  void each_word(int lane, F&& f) const {
+    const uint64_t at = address(lane);
+    const unsigned bytes = bytes_of_word(at, kBytes);
+    for (unsigned w = 0; w < kWords; ++w) f(words[at / 4 + w], bytes, (at & ~uint64_t{3}) + 4 * w);
+  }
+
+  void mark_read_by(int lane) {
+    marks.touched[address(lane) >> 10] = 1;
+    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t) {
+      if (word.read.clock == actor.clock && word.read.info == (actor.info | bytes))
+        word.read.lanes |= Mask{1} << lane;
+      else
+        mark_read(marks, word, actor, lane, bytes);
+    });
+  }
+
+  void mark_write_by(int lane) {
+    marks.touched[address(lane) >> 10] = 1;
+    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t) {
+      mark_write(word, actor, lane, bytes);
+    });
+  }
+
+  Warp& warp;
+  const Op& op;
+  const Access& access;
+  Actor actor;
+  Block& block;
+  SharedShadow::Impl& marks;
+  SharedWord* words;
+};
+
+template <class F>
+void for_bytes(const Access& access, F&& f) {
+  switch (access.bytes) {
+    case 1: return f(std::integral_constant<unsigned, 1>());
+    case 2: return f(std::integral_constant<unsigned, 2>());
+    case 4: return f(std::integral_constant<unsigned, 4>());
+    case 8: return f(std::integral_constant<unsigned, 8>());
+    case 16: return f(std::integral_constant<unsigned, 16>());
+    default: return f(std::integral_constant<unsigned, 32>());
+  }
+}
+
+void advance_after_release(Warp& warp, const Access& access) {
+  if (access.order.semantics >= Semantics::release) warp.block->clocks.impl->advance(warp.index);
+}
+
+template <unsigned kBytes>
+void load_lanes(Warp& warp, const Op& op, const Access& access, std::byte* data, uint8_t* defined) {
+  View<kBytes> view(warp, op, access);
+  Block& block = view.block;
+  in_order(access.lanes, [&](int lane) {
+    view.check_bounds(lane);
+    view.each_word(lane, [&](const SharedWord& word, unsigned bytes, uint64_t address) {
+      check_read(word, view.actor, lane, bytes, address);
+    });
+    const uint64_t address = view.address(lane);
+    std::memcpy(data + lane * kBytes, &block.shared[address], kBytes);
+    std::memcpy(defined + lane * kBytes, &block.shared_defined[address], kBytes);
+    view.mark_read_by(lane);
+    if (view.actor.strong && !view.marks.releases.empty())
+      view.marks.releases.read(view.actor, lane);
+  });
+}
+
+template <unsigned kBytes>
+void store_lanes(Warp& warp, const Op& op, const Access& access, const std::byte* data,
+                 const uint8_t* defined) {
+  View<kBytes> view(warp, op, access);
+  Block& block = view.block;
+  in_order(access.lanes, [&](int lane) {
+    view.check_bounds(lane);
+    const uint64_t address = view.address(lane);
+    const std::byte* from = data + lane * kBytes;
+    const uint8_t* from_defined = defined + lane * kBytes;
+    if (!access.keeps_undefined && !all_defined(from_defined, kBytes)) [[unlikely]]
+      fail_undefined_store(warp, op, lane, access);
+    std::byte* to = &block.shared[address];
+    uint8_t* to_defined = &block.shared_defined[address];
+    view.each_word(lane, [&](const SharedWord& word, unsigned bytes, uint64_t at) {
+      const uint64_t skip = at > address ? at - address : 0;
+      const bool same =
+          std::memcmp(to + skip, from + skip, std::min(kBytes, 4u)) == 0 &&
+          std::memcmp(to_defined + skip, from_defined + skip, std::min(kBytes, 4u)) == 0;
+      check_write(view.marks, word, view.actor, lane, bytes, at, same);
+    });
+    std::memcpy(to, from, kBytes);
+    std::memcpy(to_defined, from_defined, kBytes);
+    view.mark_write_by(lane);
+    if (view.actor.strong)
+      view.marks.releases.write(view.actor, lane, false);
+    else if (!view.marks.releases.empty())
+      view.marks.releases.erase(address, kBytes);
+  });
+  advance_after_release(warp, access);
 }
 
 }  // namespace
 
 void load_shared(Warp& warp, const Op& op, const Access& access, std::byte* data,
                  uint8_t* defined) {
-  Block& block = *warp.block;
-  in_order(access.lanes, [&](int lane) {
-    check_bounds(warp, op, lane, access);
-    const uint64_t address = access.address[lane];
-    std::memcpy(data + lane * access.bytes, &block.shared[address], access.bytes);
-    std::memcpy(defined + lane * access.bytes, &block.shared_defined[address], access.bytes);
-  });
+  for_bytes(access, [&](auto bytes) { load_lanes<bytes>(warp, op, access, data, defined); });
+  count_shared(*warp.block, access, Direction::load);
 }
 
 void store_shared(Warp& warp, const Op& op, const Access& access, const std::byte* data,
                   const uint8_t* defined) {
-  Block& block = *warp.block;
-  in_order(access.lanes, [&](int lane) {
-    check_bounds(warp, op, lane, access);
-    const uint64_t address = access.address[lane];
-    if (!access.keeps_undefined && !all_defined(defined + lane * access.bytes, access.bytes))
-      fail_undefined_store(warp, op, lane, access);
-    std::memcpy(&block.shared[address], data + lane * access.bytes, access.bytes);
-    std::memcpy(&block.shared_defined[address], defined + lane * access.bytes, access.bytes);
-  });
-  ++block.progress;
+  for_bytes(access, [&](auto bytes) { store_lanes<bytes>(warp, op, access, data, defined); });
+  count_shared(*warp.block, access, Direction::store);
+  ++warp.block->progress;
 }
 
 void atomic_shared(Warp& warp, const Op& op, const Access& access, bool ignores_old,
                    const void* context, Update update, std::byte* old_data) {
-  Block& block = *warp.block;
-  in_order(access.lanes, [&](int lane) {
-    check_bounds(warp, op, lane, access);
-    const uint64_t address = access.address[lane];
-    std::byte* place = &block.shared[address];
-    uint8_t* defined = &block.shared_defined[address];
-    if (!ignores_old && !all_defined(defined, access.bytes))
-      fail_undefined_old(warp, op, lane, access);
-    std::byte *old = old_data + lane * access.bytes, fresh[32];
-    std::memcpy(old, place, access.bytes);
-    if (!update(context, lane, old, fresh)) return;
-    if (std::memcmp(fresh, old, access.bytes) != 0) ++block.progress;
-    std::memcpy(place, fresh, access.bytes);
-    std::memset(defined, 0xff, access.bytes);
+  for_bytes(access, [&](auto bytes) {
+    View<bytes> view(warp, op, access);
+    Block& block = view.block;
+    in_order(access.lanes, [&](int lane) {
+      view.check_bounds(lane);
+      const uint64_t address = view.address(lane);
+      std::byte* place = &block.shared[address];
+      uint8_t* defined = &block.shared_defined[address];
+      view.each_word(lane, [&](const SharedWord& word, unsigned of_word, uint64_t at) {
+        check_read(word, view.actor, lane, of_word, at);
+      });
+      if (!ignores_old && !all_defined(defined, bytes)) fail_undefined_old(warp, op, lane, access);
+      std::byte *old = old_data + lane * bytes, fresh[32];
+      std::memcpy(old, place, bytes);
+      const bool stores = update(context, lane, old, fresh);
+      Releases& releases = view.marks.releases;
+      if (!releases.empty()) releases.read(view.actor, lane);
+      if (!stores) return view.mark_read_by(lane);
+      view.each_word(lane, [&](const SharedWord& word, unsigned of_word, uint64_t at) {
+        check_write(view.marks, word, view.actor, lane, of_word, at, false);
+      });
+      if (std::memcmp(fresh, old, bytes) != 0) ++block.progress;
+      std::memcpy(place, fresh, bytes);
+      std::memset(defined, 0xff, bytes);
+      view.mark_write_by(lane);
+      releases.write(view.actor, lane, true);
+    });
   });
+  advance_after_release(warp, access);
+}
+
+void claim_shared(Warp& warp, const Op& op, const Access& access) {
+  for_bytes(access, [&](auto bytes) {
+    View<bytes> view(warp, op, access);
+    in_order(access.lanes, [&](int lane) {
+      view.check_bounds(lane);
+      view.marks.touched[view.address(lane) >> 10] = 1;
+      view.each_word(lane, [&](SharedWord& word, unsigned of_word, uint64_t at) {
+        check_write(view.marks, word, view.actor, lane, of_word, at, false);
+        word.write.who = under_way(view.actor, lane);
+      });
+    });
+  });
+  count_shared(*warp.block, access, Direction::async);
+}
+
+void land_shared(Warp& warp, const Op& op, const Access& access, const std::byte* data,
+                 const uint8_t* defined) {
+  for_bytes(access, [&](auto bytes) {
+    View<bytes> view(warp, op, access);
+    in_order(access.lanes, [&](int lane) {
+      std::memcpy(&view.block.shared[view.address(lane)], data + lane * bytes, bytes);
+      std::memcpy(&view.block.shared_defined[view.address(lane)], defined + lane * bytes, bytes);
+      view.each_word(lane, [&](SharedWord& word, unsigned, uint64_t) { word.write.who = 0; });
+      view.mark_write_by(lane);
+    });
+  });
+  ++warp.block->progress;
 }
 
 }  // namespace emulator

@@ -168,6 +168,7 @@ void aligned(Warp& warp, size_t index, const Op& op, Mask lanes) {
   }
   count(warp, op, lanes);
   op.run(warp, op, lanes);
+  warp.block->clocks.meet(warp.index);
   ++group.at;
 }
 
