@@ -117,6 +117,8 @@ struct Launch {
   unsigned threads = 0;  // host threads; 0: as many as the machine has
   // Warp instructions of one launch without any change to memory after which it is taken to hang.
   uint64_t patience = 20'000'000;
+  // Those of one block after which it is taken to hang whatever it changes: for texts at random.
+  uint64_t most_instructions = ~uint64_t{0};
 };
 
 struct LaunchStatistics {

@@ -60,7 +60,7 @@ class Blocks {
           running->block = std::make_unique<Block>(
               grid_, position(running->linear, grid_.launch.grid), running->linear);
         }
-        more = advance(*running->block, kTurn);
+        more = advance(*running->block, turn_);
         if (more) look_for_progress(*running);
       } catch (const LaunchFailure& failure) {
         report(running->linear, failure.report.fault == Fault::deadlock);
@@ -131,6 +131,10 @@ class Blocks {
 
   // A grid in which nothing changes for long hangs.
   void look_for_progress(Running& running) {
+    running.executed += turn_;
+    if (running.executed >= grid_.launch.most_instructions) {
+      deadlock(*running.block, "more instructions than this launch may execute");
+    }
     const uint64_t grid_progress = grid_.progress.load();
     const bool moved = running.progress != running.block->progress;
     running.progress = running.block->progress;
@@ -140,7 +144,7 @@ class Blocks {
       idle_ = 0;
       return;
     }
-    idle_ += kTurn;
+    idle_ += turn_;
     if (idle_ < grid_.launch.patience) return;
     lock.unlock();
     deadlock(*running.block, "nothing changes any more while threads go round in loops");
@@ -149,6 +153,7 @@ class Blocks {
   Grid& grid_;
   Counters& counters_;
   const uint64_t count_, resident_;
+  const uint64_t turn_ = std::min(kTurn, grid_.launch.patience);
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Running> waiting_;
