@@ -87,8 +87,9 @@ void run_atomic(Warp& warp, const Op& op, Mask lanes) {
                 old + i * form.element, defined.data(), access.bytes);
 }
 
-// Everything but the operands. Modifiers come in the order of the ISA's syntax or that of its
-// examples, where the type and the vector precede the operation.
+// Everything but the operands. Modifiers come in the order of the ISA's syntax, in that of its
+// examples, where the type and the vector precede the operation, or as NVRTC writes them, with the
+// scope behind the space.
 Form form_of(Decoding& decoding, bool returns, bool* policy) {
   Modifiers modifiers(*decoding.instruction);
   Form form;
@@ -96,12 +97,14 @@ Form form_of(Decoding& decoding, bool returns, bool* policy) {
   const int semantics = modifiers.take_one({"relaxed", "acquire", "release", "acq_rel"});
   if (semantics >= 0) form.access.order.semantics = static_cast<Semantics>(semantics + 1);
   if (!returns && (semantics == 1 || semantics == 3)) decoding.fail("red is .relaxed or .release");
-  const int scope = take_scope(modifiers);
+  int scope = take_scope(modifiers);
   if (scope >= 0) form.access.order.scope = static_cast<Scope>(scope);
   form.access.space = take_space(modifiers);
   if (form.access.space != Space::generic && form.access.space != Space::global &&
       form.access.space != Space::shared)
     decoding.fail("atomic operations are for shared and global memory");
+  if (scope < 0 && (scope = take_scope(modifiers)) >= 0)
+    form.access.order.scope = static_cast<Scope>(scope);
   int operation = -1;
   bool typed = false, noftz = false;
   *policy = false;

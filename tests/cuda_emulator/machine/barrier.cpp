@@ -89,8 +89,9 @@ void finish(Block& block, unsigned id) {
     }
     wake(block, warp.index);
   }
-  // Whoever has exited did so before.
-  for (const Warp& warp : block.warps) barrier.waiting[warp.index] |= warp.exited;
+  // A barrier of all threads waits for those that exit instead of coming.
+  if (!barrier.expected)
+    for (const Warp& warp : block.warps) barrier.waiting[warp.index] |= warp.exited;
   if (anyone) block.clocks.join(barrier.waiting);
   reset(barrier, block);
   ++block.counters.barriers;

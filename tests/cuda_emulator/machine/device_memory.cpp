@@ -82,6 +82,7 @@ std::string DeviceMemory::Impl::describe(uint64_t address, unsigned bytes, bool*
     const std::string where =
         std::to_string(address - before->base) + " bytes into a " + in_words(*before);
     if ((*freed = !before->live)) return where + " that was freed";
+    if (before->holds(address, bytes)) return where;
     return where + ", " + std::to_string(address + bytes - before->end()) + " bytes past its end";
   }
   const uint64_t past = before ? address - before->end() : ~uint64_t{0};

@@ -67,8 +67,7 @@ inline bool settled(const Mark& mark, const Actor& actor, int lane) {
 
 // The same for a read, before a write.
 inline bool read_settled(const Mark& read, const Actor& actor, int lane) {
-  return (read.warp() == actor.warp.index && read.clock <= actor.met) ||
-         settled(read, actor, lane);
+  return (read.warp() == actor.warp.index && read.clock <= actor.met) || settled(read, actor, lane);
 }
 
 // Lanes of the mark, which one of `block` made, whose access conflicts with that of the actor's
@@ -90,8 +89,12 @@ inline void replace(Mark& mark, const Mark& fresh) {
 }
 void unite(Mark& mark, const Mark& fresh);
 
-// The last write: what came before it has happened before, or is forgotten.
+// The last write: what came before it has happened before, or is forgotten. A weak write that the
+// same lane has just made stays, for it conflicts with more than a strong one.
 inline void put_write(Mark& mark, const Mark& fresh) {
+  const bool same_lane = mark.clock == fresh.clock && mark.lanes == fresh.lanes &&
+                         mark.warp() == fresh.warp() && mark.bytes() == fresh.bytes();
+  if (same_lane && !(mark.info & Mark::kStrong)) return;
   if (mark.clock == fresh.clock && alike(mark, fresh))
     unite(mark, fresh);
   else
