@@ -79,10 +79,7 @@ void trigger_arrivals(Warp& warp, AsyncCopies::OfWarp& own) {
     const Mask ready = arrival.pending & ~waiting;
     if (!ready) continue;
     arrival.pending &= ~ready;
-    const Known known = warp.block->clocks.release(warp.index, ready);
-    each_lane(ready, [&](int lane) {
-      arrive_asynchronously(warp, *arrival.op, lane, arrival.object[lane], known);
-    });
+    arrive_asynchronously(warp, *arrival.op, ready, arrival.object.data());
   }
   std::erase_if(own.arrivals, [](const AsyncCopies::Arrival& a) { return !a.pending; });
 }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tests/cuda_emulator/machine/clocks.h"
+#include "tests/cuda_emulator/machine/lanes.h"
 
 namespace emulator {
 
@@ -21,7 +21,7 @@ void finish_async_arrivals(Block& block, uint64_t object);
 // .noinc their phases wait for one arrival more.
 void expect_async_arrivals(Warp& warp, const Op& op, Mask lanes, const uint64_t* objects,
                            bool increments);
-// The arrival itself, once the copies of the lane have landed.
-void arrive_asynchronously(Warp& warp, const Op& op, int lane, uint64_t object, const Known& known);
+// The arrivals themselves, once the copies of these lanes have landed.
+void arrive_asynchronously(Warp& warp, const Op& op, Mask lanes, const uint64_t* objects);
 
 }  // namespace emulator

@@ -204,6 +204,32 @@ void run_inval(Warp& warp, const Op& op, Mask lanes) {
   });
 }
 
+// Arrivals of the lanes of a mask: releases for them, then calls each(lane, object). Lanes that
+// arrive on the same object release together, unless its phase may end between two of them.
+template <class Count, class Each>
+void arrive_all(Warp& warp, const Op& op, Mask lanes, const uint64_t* address, bool releases,
+                Count&& count_of, Each&& each) {
+  for (Mask rest = lanes; rest;) {
+    const Mask group = same_object(rest, address);
+    rest &= ~group;
+    const int first = std::countr_zero(group);
+    Object& object = object_at(warp, op, first, address[first]);
+    int64_t all = 0;
+    each_lane(group, [&](int lane) { all += count_of(lane); });
+    const auto release = [&](Mask mask) {
+      if (!releases) return;
+      const Known known = warp.block->clocks.release(warp.index, mask);
+      object.arrived = Clocks::merge(object.arrived, known);
+    };
+    const bool together = all <= object.pending;
+    if (together) release(group);
+    each_lane(group, [&](int lane) {
+      if (!together) release(Mask{1} << lane);
+      each(lane, object);
+    });
+  }
+}
+
 // args: state (or a sink), address, count or transactions.
 void run_arrive(Warp& warp, const Op& op, Mask lanes) {
   uint64_t address[kLanes];
@@ -212,36 +238,20 @@ void run_arrive(Warp& warp, const Op& op, Mask lanes) {
       op.arg_count > 2 ? operand<uint32_t>(warp, op, lanes, op.args[2], "count") : nullptr;
   mark_use(warp, op, lanes, address);
   const bool sink = op.args[0].kind == Arg::Kind::sink;
-  Block& block = *warp.block;
   const auto count_of = [&](int lane) {
     return op.mode[0] & kCounted ? arrivals(warp, op, lane, address[lane], amounts[lane]) : 1;
   };
-  for (Mask rest = lanes; rest;) {
-    const Mask group = same_object(rest, address);
-    rest &= ~group;
-    const int first = std::countr_zero(group);
-    Object& object = object_at(warp, op, first, address[first]);
-    int64_t all = 0;
-    each_lane(group, [&](int lane) { all += count_of(lane); });
-    // Where the phase may end between two of the lanes, each releases on its own.
-    const bool together = all <= object.pending;
-    const auto release = [&](Mask mask) {
-      if (!(op.mode[0] & kRelaxed))
-        object.arrived = Clocks::merge(object.arrived, block.clocks.release(warp.index, mask));
-    };
-    if (together) release(group);
-    each_lane(group, [&](int lane) {
-      if (!together) release(Mask{1} << lane);
-      if (op.mode[0] & kExpect)
-        add_transactions(warp, op, lane, address[lane], object, amounts[lane]);
-      if (!sink) {
-        warp.registers.out<uint64_t>(op.args[0])[lane] =
-            make_state(object, address[lane], op.mode[0] & kNoComplete);
-        warp.registers.defined_out(op.args[0])[lane] = 0xff;
-      }
-      arrive(warp, op, lane, address[lane], object, count_of(lane));
-    });
-  }
+  const bool releases = !(op.mode[0] & kRelaxed);
+  arrive_all(warp, op, lanes, address, releases, count_of, [&](int lane, Object& object) {
+    if (op.mode[0] & kExpect)
+      add_transactions(warp, op, lane, address[lane], object, amounts[lane]);
+    if (!sink) {
+      warp.registers.out<uint64_t>(op.args[0])[lane] =
+          make_state(object, address[lane], op.mode[0] & kNoComplete);
+      warp.registers.defined_out(op.args[0])[lane] = 0xff;
+    }
+    arrive(warp, op, lane, address[lane], object, count_of(lane));
+  });
 }
 
 // args: address, amount. mode[1]: +1 for expect_tx, -1 for complete_tx.
@@ -487,15 +497,15 @@ void expect_async_arrivals(Warp& warp, const Op& op, Mask lanes, const uint64_t*
   });
 }
 
-void arrive_asynchronously(Warp& warp, const Op& op, int lane, uint64_t address,
-                           const Known& known) {
-  Object& object = object_at(warp, op, lane, address);
-  object.arrived = Clocks::merge(object.arrived, known);
-  if (object.pending < 1)
-    fail_object(warp, op, lane, address,
-                "an arrival of cp.async overruns the count of the mbarrier object");
-  --object.pending;
-  complete_if_done(*warp.block, object);
+void arrive_asynchronously(Warp& warp, const Op& op, Mask lanes, const uint64_t* objects) {
+  const auto one = [](int) { return 1; };
+  arrive_all(warp, op, lanes, objects, true, one, [&](int lane, Object& object) {
+    if (object.pending < 1)
+      fail_object(warp, op, lane, objects[lane],
+                  "an arrival of cp.async overruns the count of the mbarrier object");
+    --object.pending;
+    complete_if_done(*warp.block, object);
+  });
 }
 
 void add_mbarrier(Decoders& decoders) { decoders.add("mbarrier", decode_mbarrier); }
