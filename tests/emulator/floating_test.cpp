@@ -13,30 +13,6 @@ constexpr uint64_t kNan = 0x7fffffff;  // of f32
 
 const std::string kRoundings[] = {"rn", "rz", "rm", "rp"};
 
-// Zeros, subnormal numbers, powers of two, edges, infinities and NaN; then random ones, half of
-// them with exponents that are close to each other, so that sums cancel and carry.
-Values numbers(const FloatFormat& f, size_t count, uint64_t seed) {
-  const uint64_t one = static_cast<uint64_t>(f.bias()) << f.fraction;
-  const uint64_t least = uint64_t{1} << f.fraction;
-  Values values;
-  for (uint64_t magnitude : {uint64_t{0}, uint64_t{1}, least - 1, least, least + 1, one, one + 1,
-                             one - 1, f.infinity() - 1, f.infinity(), f.infinity() + 1}) {
-    values.push_back(magnitude);
-    values.push_back(magnitude | f.sign_bit());
-  }
-  std::mt19937_64 random(seed);
-  while (values.size() < count) {
-    const uint64_t bits = random();
-    const uint64_t fraction =
-        bits & (least - 1) & (bits >> 60 & 1 ? ~uint64_t{0} : ~uint64_t{0} << 12);
-    const uint64_t exponent = values.size() % 2
-                                  ? bits >> f.fraction & ((uint64_t{1} << f.exponent) - 1)
-                                  : static_cast<uint64_t>(f.bias()) - 3 + (bits >> 53) % 7;
-    values.push_back((bits >> 63 ? f.sign_bit() : 0) | exponent << f.fraction | fraction);
-  }
-  return values;
-}
-
 // All pairs of the edges, then random rows; a third column that often cancels a product.
 std::vector<Column> columns(const FloatFormat& f, size_t count, uint64_t seed) {
   const std::string type = "f" + std::to_string(f.width);

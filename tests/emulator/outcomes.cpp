@@ -1,5 +1,9 @@
 #include "tests/emulator/outcomes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+
 namespace emulator_test {
 namespace {
 
@@ -95,6 +99,40 @@ bool is_outcome(const Outcome& outcome, const FloatFormat& format, const std::st
   if ((result & ~format.sign_bit()) != 0) return true;
   const int sign = outcome.against(Exact());
   return negative(format, result) == (sign == 0 ? outcome.negative : sign < 0);
+}
+
+std::vector<uint64_t> numbers(const FloatFormat& f, size_t count, uint64_t seed) {
+  const uint64_t one = static_cast<uint64_t>(f.bias()) << f.fraction;
+  const uint64_t least = uint64_t{1} << f.fraction;
+  std::vector<uint64_t> values;
+  for (uint64_t magnitude : {uint64_t{0}, uint64_t{1}, least - 1, least, least + 1, one, one + 1,
+                             one - 1, f.infinity() - 1, f.infinity(), f.infinity() + 1}) {
+    values.push_back(magnitude);
+    values.push_back(magnitude | f.sign_bit());
+  }
+  std::mt19937_64 random(seed);
+  while (values.size() < count) {
+    const uint64_t bits = random();
+    const uint64_t fraction =
+        bits & (least - 1) & (bits >> 60 & 1 ? ~uint64_t{0} : ~uint64_t{0} << f.fraction / 2);
+    const uint64_t exponent = values.size() % 2
+                                  ? bits >> f.fraction & ((uint64_t{1} << f.exponent) - 1)
+                                  : static_cast<uint64_t>(f.bias()) - 3 + (bits >> 53) % 7;
+    values.push_back((bits >> 63 ? f.sign_bit() : 0) | exponent << f.fraction | fraction);
+  }
+  return values;
+}
+
+double number_of(const FloatFormat& f, uint64_t bits) {
+  const uint64_t magnitude = bits & ~f.sign_bit();
+  const double sign = bits & f.sign_bit() ? -1 : 1;
+  if (f.is_nan(bits)) return std::nan("");
+  if (f.is_infinite(bits)) return sign * HUGE_VAL;
+  const int field = static_cast<int>(magnitude >> f.fraction);
+  const uint64_t low = magnitude & ((uint64_t{1} << f.fraction) - 1);
+  const uint64_t significand = field ? low | uint64_t{1} << f.fraction : low;
+  return sign *
+         std::ldexp(static_cast<double>(significand), std::max(field, 1) - f.bias() - f.fraction);
 }
 
 uint64_t flushed(const FloatFormat& format, uint64_t bits) {

@@ -28,11 +28,19 @@ uint64_t bits_of(const Outcome& outcome, const FloatFormat& format, const std::s
 bool is_outcome(const Outcome& outcome, const FloatFormat& format, const std::string& rounding,
                 uint64_t result);
 
+// The number of some bits, which a double holds in every format here.
+double number_of(const FloatFormat& format, uint64_t bits);
+
 // What .ftz and .sat do to bits: a subnormal number becomes the zero of its sign; outside of [0, 1]
 // the nearest end, NaN 0.
 uint64_t flushed(const FloatFormat& format, uint64_t bits);
 uint64_t saturated(const FloatFormat& format, uint64_t bits);
 // Zero for what is negative, NaN stays the one given.
 uint64_t rectified(const FloatFormat& format, uint64_t bits);
+
+// Zeros, subnormal numbers, powers of two, edges, infinities and NaN, of both signs (22 of them);
+// then random ones, half of them with exponents that are close to each other, so that sums cancel
+// and carry.
+std::vector<uint64_t> numbers(const FloatFormat& format, size_t count, uint64_t seed);
 
 }  // namespace emulator_test
