@@ -169,8 +169,10 @@ TEST_CASE("Barriers: a loop that waits for memory nobody writes", "[barrier]") {
 }
 
 TEST_CASE("Barriers: wrong numbers and counts", "[barrier]") {
-  CHECK_THAT(report("bar.sync 16;", 32), Contains("barrier") && Contains("no barrier 16"));
-  CHECK_THAT(report("bar.sync 1, 48;", 64), Contains("48 threads") && Contains("multiple"));
+  CHECK_THAT(report("mov.u32 %r5, 16; bar.sync %r5;", 32),
+             Contains("barrier") && Contains("no barrier 16"));
+  CHECK_THAT(report("mov.u32 %r5, 48; bar.sync 1, %r5;", 64),
+             Contains("48 threads") && Contains("multiple"));
   CHECK_THAT(report("bar.sync 1, 96;", 64), Contains("96 threads in a block of 64"));
   CHECK_THAT(report("mov.u32 %r5, 0; bar.arrive 1, %r5;", 64), Contains("0 threads"));
   CHECK_THAT(report("bar.sync %r60;", 32), Contains("undefined") && Contains("number"));
@@ -215,6 +217,9 @@ TEST_CASE("Barriers: forms that do not exist are refused", "[barrier]") {
   refuses("bar.red.xor.pred %p0, 0, %p1;");
   refuses("bar.red.and.u32 %r0, 0, %p1;");
   refuses("barrier.wait 0;");
+  refuses("bar.sync 16;");
+  refuses("bar.sync 0, 48;");
+  refuses("bar.arrive 0, 0;");
 }
 
 }  // namespace emulator_test

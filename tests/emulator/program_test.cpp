@@ -408,12 +408,60 @@ TEST_CASE("Program: special registers", "[program]") {
   CHECK(special("%lanemask_ge") == all([](uint32_t g) { return ~((1u << g % 70 % 32) - 1); }));
   CHECK(special("%cluster_nctarank") == all([](uint32_t) { return 1u; }));
   CHECK(run("mov.u32 %r0, %dynamic_smem_size;", 1, 1, "", 48)[0] == 48);
-  // As an operand of another instruction; a clock that goes on.
-  CHECK(run("mad.lo.u32 %r0, %ctaid.x, %ntid.x, %tid.x;", 3, 70) ==
-        all([](uint32_t g) { return g; }));
+  // By cvt, in a vector; a clock that goes on.
+  CHECK(run(".reg .b16 %h; cvt.u16.u32 %h, %tid.x; cvt.u32.u16 %r0, %h;", 3, 70) ==
+        all([](uint32_t g) { return g % 70; }));
   CHECK(run("mov.u64 %rd0, %clock64; mov.u64 %rd1, %clock64; setp.lt.u64 %p0, %rd0, %rd1;"
             "selp.u32 %r0, 1, 0, %p0;",
             1, 1)[0] == 1);
+}
+
+TEST_CASE("Program: operands that assemblers refuse", "[program]") {
+  Device device;
+  const auto loads = [&](const std::string& body) {
+    const std::string ptx = ptx_kernel(".shared .align 4 .b8 s[16]; .reg .b16 %h<3>;" + body, "");
+    CUmodule module = nullptr;
+    const auto load = call<CUresult (*)(CUmodule*, const void*)>("cuModuleLoadData");
+    const bool good = load(&module, ptx.c_str()) == CUDA_SUCCESS;
+    if (good) call<CUresult (*)(CUmodule)>("cuModuleUnload")(module);
+    return good;
+  };
+  for (const char* good :
+       {"mov.b64 %rd1, {%tid.x, %r1};", "mov.b32 %r1, {%h1, 5};", "mov.pred %p1, 1;",
+        "and.pred %p1, %p2, 1;", "selp.b16 %h1, %h1, 0x3C00, %p1;", "mov.b32 %r1, 0f3F800000;",
+        "add.f32 %f1, %f1, 1.0;", "add.f32 %f1, %f1, 0d3FF0000000000000;", "ld.local.u32 %r1, [4];",
+        "mov.u32 %r1, s+4;", "ld.shared.u32 %r1, [s+4];", "cvta.shared.u64 %rd1, s;",
+        "mov.u32 %r1, %gridid;", "mov.u64 %rd1, %gridid;", "mov.b32 %r1, %f1;",
+        "mov.pred %p1, %is_explicit_cluster;"}) {
+    INFO(good);
+    CHECK(loads(good));
+  }
+  for (const char* bad : {"add.u32 %r1, %r2, %tid.x;",
+                          "st.shared.u32 [s], %tid.x;",
+                          "mov.u64 %rd1, %tid.x;",
+                          "mov.u32 %r1, %clock64;",
+                          "mov.u32 %r1, %nothing;",
+                          "add.f32 %f1, %f1, 1;",
+                          "fma.rn.f16 %h1, %h1, 0x3C00, %h1;",
+                          "add.u32 %r1, s, 4;",
+                          "st.shared.u64 [s], out;",
+                          "ld.shared.u32 %r1, [100];",
+                          "ld.global.u32 %r1, [s];",
+                          "st.global.u32 [%r1], %r1;",
+                          "mov.u32 %r1, %f1;",
+                          "and.b32 %r1, %rd1, 3;",
+                          "add.u32 %f1, %r1, %r2;",
+                          "mov.b32 %r1, 1.5;",
+                          "add.u32 %r1|%p1, %r2, %r3;",
+                          "mov.u32 _, %r1;",
+                          "mov.u32 5, %r1;",
+                          "add.u32 %r1, {%r1, %r2}, 3;",
+                          "mov.u32 %r1, !%p1;",
+                          "bra 5;",
+                          "exit.uni;"}) {
+    INFO(bad);
+    CHECK_FALSE(loads(bad));
+  }
 }
 
 TEST_CASE("Program: threads of blocks and grids with three axes", "[program]") {

@@ -85,6 +85,19 @@ Op griddepcontrol(Decoding& decoding) {
   return decoding.make(Class::other, nothing, {});
 }
 
+// The number of a barrier, and that of its threads, where they are literals.
+void check_literals(const Decoding& decoding, size_t id, bool has_count) {
+  const auto& operands = decoding.instruction->operands;
+  if (operands[id].kind == Kind::integer && operands[id].bits > 15) {
+    decoding.fail("there are barriers 0 to 15");
+  }
+  if (!has_count || operands[id + 1].kind != Kind::integer) return;
+  const uint64_t threads = operands[id + 1].bits;
+  if (threads == 0 || threads % 32) {
+    decoding.fail("the number of threads is a multiple of the warp size, and not 0");
+  }
+}
+
 // bar.x is barrier.x.aligned.
 Op barrier(Decoding& decoding, bool always_aligned) {
   Modifiers modifiers(*decoding.instruction);
@@ -116,6 +129,7 @@ Op barrier(Decoding& decoding, bool always_aligned) {
   how->id = static_cast<uint8_t>(args.size());
   args.push_back(decoding.source(args.size(), Type::u32));
   how->has_count = count == own + 2;
+  check_literals(decoding, how->id, how->has_count);
   if (how->has_count) {
     how->count = static_cast<uint8_t>(args.size());
     args.push_back(decoding.source(args.size(), Type::u32));

@@ -85,9 +85,14 @@ void place(Warp& warp, const Op& op, Mask lanes) {
   write<uint32_t>(warp, op, lanes, [&](int) { return value; });
 }
 
+template <class T>
 void grid_id(Warp& warp, const Op& op, Mask lanes) {
-  const uint64_t value = warp.block->grid.id;
-  write<uint64_t>(warp, op, lanes, [&](int) { return value; });
+  const auto value = static_cast<T>(warp.block->grid.id);
+  write<T>(warp, op, lanes, [&](int) { return value; });
+}
+
+void no_predicate(Warp& warp, const Op& op, Mask lanes) {
+  warp.registers.set_predicate(op.args[0], lanes, 0);
 }
 
 // Clocks count the instructions of the block, so that a seed gives the same times again.
@@ -136,7 +141,9 @@ std::map<std::string, Special, std::less<>> make_all() {
   add("%nsmid", place, nsmid);
   add("%dynamic_smem_size", place, dynamic_smem);
   add("%total_smem_size", place, total_smem);
-  add("%gridid", grid_id, 0, Type::u64);
+  add("%gridid", grid_id<uint64_t>, 0, Type::u64);
+  add("%gridid (32 bits)", grid_id<uint32_t>);
+  add("%is_explicit_cluster", no_predicate, 0, Type::pred);
   add("%clock", clock<uint32_t, 0>);
   add("%clock_hi", clock<uint32_t, 32>);
   add("%clock64", clock<uint64_t, 0>, 0, Type::u64);

@@ -273,13 +273,13 @@ Op made(Decoding& decoding, const Collective& kind, std::vector<Arg> args, uint3
   return op;
 }
 
-// d|p, or d alone.
+// d|p, or d alone; p may be the sink.
 std::vector<Arg> pair(Decoding& decoding, bool sink) {
   const ptx::Operand& operand = decoding.instruction->operands[0];
   std::vector<Arg> args{decoding.target(operand, Type::b32, false, sink)};
   Arg none;
   none.kind = Arg::Kind::sink;
-  args.push_back(operand.second ? decoding.target(*operand.second, Type::pred, false, sink) : none);
+  args.push_back(operand.second ? decoding.target(*operand.second, Type::pred, false, true) : none);
   return args;
 }
 

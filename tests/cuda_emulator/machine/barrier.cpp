@@ -89,9 +89,11 @@ void finish(Block& block, unsigned id) {
     }
     wake(block, warp.index);
   }
-  // A barrier of all threads waits for those that exit instead of coming.
-  if (!barrier.expected)
-    for (const Warp& warp : block.warps) barrier.waiting[warp.index] |= warp.exited;
+  // Whoever has exited and would have taken part did so before.
+  for (const Warp& warp : block.warps) {
+    const bool takes_part = barrier.expected == 0 || barrier.waiting[warp.index];
+    if (takes_part) barrier.waiting[warp.index] |= warp.exited;
+  }
   if (anyone) block.clocks.join(barrier.waiting);
   reset(barrier, block);
   ++block.counters.barriers;

@@ -271,7 +271,12 @@ const std::vector<ptx::Operand>& FunctionDecoding::elements(const ptx::Operand& 
 }
 
 Arg FunctionDecoding::special(const ptx::Operand& operand, ptx::Type type, bool relaxed) {
-  const Special* found = special_register(operand.name);
+  if (instruction->opcode != "mov" && instruction->opcode != "cvt") {
+    fail("special registers are read by mov and cvt alone");
+  }
+  // Half of it alone, as it was once.
+  const bool half = operand.name == "%gridid" && ptx::bytes_of(type) == 4;
+  const Special* found = special_register(half ? "%gridid (32 bits)" : operand.name);
   if (!found) fail("no special register " + operand.name);
   if (!operand_fits(found->type, type, relaxed)) {
     fail(operand.name + " is of type ." + std::string(name_of(found->type)));
@@ -290,6 +295,9 @@ const ptx::Variable& FunctionDecoding::variable_of(const ptx::Operand& operand) 
 }
 
 Arg FunctionDecoding::address_of(const ptx::Operand& operand, ptx::Type type) {
+  if (instruction->opcode != "mov" && instruction->opcode != "cvta") {
+    fail("addresses of variables are taken by mov and cvta alone");
+  }
   if (type == ptx::Type::none || type == ptx::Type::pred || ptx::is_float(type) ||
       ptx::bytes_of(type) < 4) {
     fail("an address is no value of type ." + std::string(name_of(type)));
@@ -357,6 +365,7 @@ Decoding::Address FunctionDecoding::address(const ptx::Operand& operand, ptx::Sp
     return result;
   }
   if (base.kind == Kind::integer) {
+    if (space != ptx::Space::local) fail("a number is an address in local space alone");
     result.base = constant(base.bits, ptx::Type::u64);
     return result;
   }

@@ -61,25 +61,26 @@ std::string mismatch(const ptx::Function& function, const ptx::Operand& operand,
 
 bool literal_bits(const ptx::Operand& operand, Type type, uint64_t* bits) {
   if (operand.negated) return false;
-  const Family kind = family(type);
-  if (kind == Family::none) return false;
   using Kind = ptx::Operand::Kind;
+  const bool real = type == Type::f32 || type == Type::f64;
   if (operand.kind == Kind::integer) {
-    // Halves and packed formats have no literals of their own: their bits are written.
-    if (type == Type::f32 || type == Type::f64) return false;
     *bits = operand.bits;
-    return true;
+    return family(type) == Family::integer || family(type) == Family::bits;
   }
-  if (kind == Family::integer) return false;
-  if (operand.kind == Kind::single) {
+  // Halves and formats have no literals.
+  if (!real && family(type) != Family::bits) return false;
+  const bool single = operand.kind == Kind::single;
+  const double value = single ? std::bit_cast<float>(static_cast<uint32_t>(operand.bits))
+                              : std::bit_cast<double>(operand.bits);
+  if (type == Type::f32) {
+    *bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  } else if (type == Type::f64) {
+    *bits = std::bit_cast<uint64_t>(value);
+  } else {
     *bits = operand.bits;
-    return type == Type::f32 || type == Type::b32 || type == Type::tf32;
+    return ptx::bytes_of(type) == (single ? 4 : 8);
   }
-  const auto value = std::bit_cast<double>(operand.bits);
-  *bits = operand.bits;
-  if (type == Type::f64 || type == Type::b64) return true;
-  *bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  return type == Type::f32;
+  return true;
 }
 
 }  // namespace emulator
