@@ -426,6 +426,7 @@ void add_integer(Decoders& decoders) {
   decoders.add("dp2a", decode_dp2a);
   add_bits(decoders);
   add_carry(decoders);
+  add_video(decoders);
 }
 
 }  // namespace emulator
