@@ -41,6 +41,7 @@ struct Half {
     if (std::isnan(value)) return 0x7fff;
     const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
     const double magnitude = std::fabs(value);
+    if (magnitude == 0) return sign;
     int exponent = 0;
     std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
     const int unit = std::max(exponent - 1, 1 - kBias) - kFraction;
