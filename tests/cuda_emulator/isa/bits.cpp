@@ -85,13 +85,15 @@ Op decode_fns(Decoding& decoding) {
   return make_lanewise(decoding, Class::integer, run, Type::b32, {Type::b32, Type::b32, Type::s32});
 }
 
+// Neighbours change places, then pairs of them, and so on up to halves of the value.
 template <class T>
 T reverse(T a) {
-  T result = 0;
-  for (int i = 0; i < kWidth<T>; ++i) {
-    result = static_cast<T>(result | (a >> i & 1) << (kWidth<T> - 1 - i));
+  T mask = static_cast<T>(~T{0});
+  for (int half = kWidth<T> / 2; half > 0; half /= 2) {
+    mask = static_cast<T>(mask ^ (mask << half));
+    a = static_cast<T>((a >> half & mask) | (a & mask) << half);
   }
-  return result;
+  return a;
 }
 
 Op decode_brev(Decoding& decoding) {

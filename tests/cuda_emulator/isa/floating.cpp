@@ -131,6 +131,19 @@ T extreme(T a, T b) {
   return (a > b) == maximum ? a : b;
 }
 
+// The same for f32 without branches: numbers are in the order of their bits once those of negative
+// ones are turned round.
+template <bool maximum>
+float plain_extreme(float a, float b) {
+  const auto key = [](float value) {
+    const auto bits = std::bit_cast<int32_t>(value);
+    return bits ^ (bits >> 31 & 0x7fffffff);
+  };
+  const float chosen = (key(a) > key(b)) == maximum ? a : b;
+  const float first = b == b ? chosen : a;
+  return canonical(a == a ? first : b);
+}
+
 template <bool maximum>
 float extreme_of(uint32_t mode, const float* values, int count) {
   bool all_nan = true, any_nan = false, sign = false;
@@ -148,12 +161,15 @@ float extreme_of(uint32_t mode, const float* values, int count) {
 }
 
 template <bool maximum>
-Run extreme_run(Type type, size_t sources) {
+Run extreme_run(Type type, size_t sources, uint32_t mode) {
   if (type == Type::f64) {
     return lanewise([](double a, double b) {
       const double result = extreme<maximum>(a, b);
       return result == result ? result : std::bit_cast<double>(uint64_t{0xfff8} << 48);
     });
+  }
+  if (sources == 2 && mode == 0) {
+    return lanewise([](float a, float b) { return plain_extreme<maximum>(a, b); });
   }
   if (sources == 2) {
     return lanewise([](const Op& op, float a, float b) {
@@ -186,7 +202,7 @@ Op decode_extreme(Decoding& decoding) {
   if (mode & kNan) require(decoding, 70, 80);
   if (mode & kXorsign) require(decoding, 72, 86);
   if (sources == 3) require(decoding, 88, 100);
-  const Run run = extreme_run<maximum>(type, sources);
+  const Run run = extreme_run<maximum>(type, sources, mode);
   Op op = sources == 3 ? make_lanewise(decoding, class_of(type), run, type, {type, type, type})
                        : make_lanewise(decoding, class_of(type), run, type, {type, type});
   op.mode[0] = mode;
