@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "codegen/build.h"
+#include "codegen/cuda/emit_cuda.h"
 #include "codegen/in_place.h"
 #include "codegen/llvm/emit_llvm.h"
+#include "codegen/passes/cuda_passes.h"
 #include "codegen/passes/passes.h"
 
 namespace krait {
@@ -19,11 +21,9 @@ std::string without_number(const std::string& name) {
   return numbered ? name.substr(0, end) : name;
 }
 
-}  // namespace
-
-GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
+/// What a kernel is before any pass of a device: its program and what stands behind its pointers.
+BuiltKernel begin(const Plan& plan, int index, GeneratedKernel& kernel) {
   BuiltKernel built = build(plan, index);
-  GeneratedKernel kernel;
   for (const StatePair& state : plan.graph.states()) {
     const auto pointer = [&](MemoryObject::Kind kind, const std::string& name) {
       const int object = plan.find_object(kind, name);
@@ -32,17 +32,41 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
     };
     const int read = pointer(MemoryObject::Kind::input, state.in);
     const int written = pointer(MemoryObject::Kind::output, state.out);
-    if (read >= 0 && written >= 0 && may_share(built.program, read, written))
-      kernel.in_place.push_back({built.objects[read], built.objects[written]});
+    if (read < 0 || written < 0 || !may_share(built.program, read, written)) continue;
+    kernel.in_place.push_back({built.objects[read], built.objects[written]});
+    built.program.in_place.push_back({read, written});
   }
   built.program.name = without_number(built.program.name);
-  run_passes(built.program, target, host_passes());
-  kernel.source = emit_llvm(built.program, target);
-  kernel.source.name = plan.kernels[index].name;
+  return built;
+}
+
+void end(BuiltKernel built, GeneratedKernel& kernel) {
   kernel.objects = std::move(built.objects);
   for (int var : built.program.grid) kernel.grid.push_back(built.program.vars[var].extent);
   kernel.arguments = std::move(built.program.arguments);
   kernel.scratch_bytes = built.program.scratch_bytes;
+  kernel.threads = 32 * built.program.warps;
+}
+
+}  // namespace
+
+GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
+  GeneratedKernel kernel;
+  BuiltKernel built = begin(plan, index, kernel);
+  run_passes(built.program, target, host_passes());
+  kernel.source = emit_llvm(built.program, target);
+  kernel.source.name = plan.kernels[index].name;
+  end(std::move(built), kernel);
+  return kernel;
+}
+
+GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target) {
+  GeneratedKernel kernel;
+  BuiltKernel built = begin(plan, index, kernel);
+  run_passes(built.program, target, cuda_passes());
+  kernel.source = emit_cuda(built.program, target);
+  kernel.source.name = plan.kernels[index].name;
+  end(std::move(built), kernel);
   return kernel;
 }
 

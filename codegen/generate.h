@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/cuda/cuda_target.h"
 #include "codegen/kernel_source.h"
 #include "codegen/llvm/vector_target.h"
 #include "codegen/tile/tile.h"
@@ -22,10 +23,15 @@ struct GeneratedKernel {
   /// Objects, one read and one written, that may be one tensor; see in_place.h.
   std::vector<std::pair<int, int>> in_place;
   std::int64_t scratch_bytes = 0;  // of one grid point
+  int threads = 0;                 // of one grid point, on a GPU
 };
 
 /// Lowers kernel `index` of the plan, of any kind, through the host passes to LLVM IR text: a
 /// product becomes a kernel of its own, for machines without a library.
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target);
+
+/// The same through the passes for GPUs to CUDA C++. Throws UsageError where the kernel needs more
+/// shared memory than the target has.
+GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target);
 
 }  // namespace krait

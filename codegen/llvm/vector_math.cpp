@@ -4,79 +4,17 @@
 #include <limits>
 
 #include "codegen/llvm/ir_text.h"
+#include "codegen/math_constants.h"
 #include "dsl/error.h"
 
 namespace krait::ir {
 namespace {
 
-using Polynomial = std::vector<double>;  // lowest power first
-
-/// What differs between float and double.
-struct Precision {
-  int mantissa;  // bits behind the point
-  int bias;      // of the exponent
-  double magic;  // adding it rounds to an integer and leaves that integer in the low bits
-  double exp_low, exp_high;  // exp is 0 below and inf above
-  double expm1_low;          // expm1 is -1 below
-  double ln2_high, ln2_low;  // few enough bits that n ln2_high is exact for every exponent n
-  double turn_high, turn_low;
-  Polynomial exp;   // (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
-  Polynomial log;   // (2 atanh(s) / s - 2) / s^2 of s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1)
-  Polynomial sin;   // (sin(2 pi s) / s - 2 pi) / s^2 of s^2, |s| <= 1/8
-  Polynomial cos;   // (cos(2 pi s) - 1) / s^2 of s^2, |s| <= 1/8
-  Polynomial tanh;  // (tanh(x) / x - 1) / x^2 of x^2, |x| <= 5/8
-};
-
-const Precision& precision(const std::string& element) {
-  static const Precision f32{
-      23,
-      127,
-      0x1.8p23,
-      -104,
-      89,
-      -18,
-      0.693145751953125,
-      1.4286068203094173e-06,
-      6.2831854820251465,
-      -1.748455600074497e-07,
-      {0.5, 0.16666576989698775, 0.041666554617204574, 0.008363179052722578, 0.0013926183587713494},
-      {0.6666666655440618, 0.4000012191414928, 0.28550812382590146, 0.2333069667245578},
-      {-41.34170223342613, 81.60523499231861, -76.70128589489538, 41.58954214873336},
-      {-19.739208789987508, 64.93936905141977, -85.44882008965106, 59.424105981756476},
-      {-0.3333333317214036, 0.1333330355691574, -0.053959259577204544, 0.02176891865102821,
-       -0.008343945515839153, 0.002292744816178142}};
-  static const Precision f64{
-      52,
-      1023,
-      0x1.8p52,
-      -746,
-      710,
-      -40,
-      0.693147180559663,
-      2.8235290563031577e-13,
-      6.283185307179586,
-      2.4492935982947064e-16,
-      {0.5000000000000001, 0.16666666666666669, 0.04166666666662413, 0.008333333333330062,
-       0.0013888888917213717, 0.00019841269863053618, 2.4801521295954376e-05,
-       2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08},
-      {0.6666666666666666, 0.4000000000000088, 0.2857142857080285, 0.22222222391887064,
-       0.18181795621632782, 0.15386240708969665, 0.13268746195596595, 0.13086907887965027},
-      {-41.34170224039976, 81.60524927607504, -76.70585975304292, 42.0586939378057,
-       -15.094641279579799, 3.8198307439800163, -0.7124440626783193},
-      {-19.739208802178716, 64.9393940226683, -85.45681720669369, 60.24464137185456,
-       -26.4262567778174, 7.90353561233896, -1.714333269420992, 0.2797407860657504},
-      {-0.3333333333333333, 0.13333333333333322, -0.0539682539682359, 0.021869488535133222,
-       -0.008863235499801992, 0.003592127507599252, -0.0014558283998303246, 0.0005899818158388232,
-       -0.00023888944636751174, 9.604109157026265e-05, -3.708106921544234e-05,
-       1.2209921790162781e-05, -2.438831631472088e-06}};
-  return element == "float" ? f32 : f64;
-}
-
 /// Writes the body of one function.
 class Writer {
  public:
   Writer(const std::string& element, int lanes)
-      : p_(precision(element)),
+      : p_(math_constants(element == "float" ? DType::f32 : DType::f64)),
         element_(element),
         lanes_(lanes),
         type_(vector_type(element, lanes)),
@@ -268,7 +206,7 @@ class Writer {
     return {q, equal(size, c(1)), equal(size, c(2)), sine, fma(z, polynomial(p_.cos, z), c(1))};
   }
 
-  const Precision& p_;
+  const MathConstants& p_;
   Builder b_;
   std::string element_;
   int lanes_;

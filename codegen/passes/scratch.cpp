@@ -5,7 +5,9 @@
 // share bytes: the largest first, each at the lowest free offset, all 64-byte aligned. Why here:
 // last, when no pass adds buffers any more. Limits: within a loop a buffer lives for a part only
 // where it has no alias, is used in that loop alone, and is first written in full by one statement
-// without a guard.
+// without a guard. Where threads share the scratch (smem), time is counted in barriers: buffers
+// share bytes only where a barrier lies between, and rows that all start in one bank of shared
+// memory are moved apart by four elements.
 #include <algorithm>
 #include <set>
 
@@ -41,7 +43,8 @@ bool writes_all(const TileProgram& program, const Access& access, const std::vec
 
 class Lives {
  public:
-  explicit Lives(const TileProgram& program) : program_(program) {
+  Lives(const TileProgram& program, bool by_barriers)
+      : program_(program), by_barriers_(by_barriers) {
     lives.resize(program.buffers.size());
     aliased_.resize(program.buffers.size(), false);
     uses_.resize(program.buffers.size(), 0);
@@ -77,9 +80,9 @@ class Lives {
     Found found;
     for (const Statement& statement : body) {
       if (const For* loop = std::get_if<For>(&statement)) {
-        const int begin = next_++;
+        const int begin = tick(false);
         Found inner = walk(loop->body);
-        const int end = next_++;
+        const int end = tick(false);
         for (const auto& [memory, seen] : inner) {
           const bool local = seen.starts_whole && seen.uses == uses_[memory] && !aliased_[memory];
           if (!local) lives[memory].include(begin, end);
@@ -90,7 +93,7 @@ class Lives {
         }
         continue;
       }
-      const int now = next_++;
+      const int now = tick(std::holds_alternative<Barrier>(statement));
       const std::vector<int> own = own_variables(statement);
       for_each_access(statement, [&](const Access& access, Use use) {
         const int memory = memory_of(program_, access.buffer);
@@ -103,7 +106,11 @@ class Lives {
     return found;
   }
 
+  /// The time of what comes now. `step`: what comes next comes later.
+  int tick(bool step) { return step || !by_barriers_ ? next_++ : next_; }
+
   const TileProgram& program_;
+  const bool by_barriers_;
   std::vector<bool> aliased_;
   std::vector<int> uses_;
   int next_ = 0;
@@ -111,11 +118,13 @@ class Lives {
 
 }  // namespace
 
-void place_scratch(TileProgram& program) {
-  const Lives known(program);
+namespace {
+
+void place_all(TileProgram& program, bool by_barriers) {
+  const Lives known(program, by_barriers);
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i)
-    if (program.buffers[i].space != Space::global && program.buffers[i].alias_of < 0 &&
+    if (program.buffers[i].space == Space::shared && program.buffers[i].alias_of < 0 &&
         known.lives[i].first >= 0)
       order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -143,10 +152,52 @@ void place_scratch(TileProgram& program) {
   }
   // Buffers without a use stand at the start; nothing reads them.
   for (Buffer& buffer : program.buffers)
-    if (buffer.space != Space::global && buffer.alias_of < 0 && buffer.scratch_offset < 0) {
+    if (buffer.space == Space::shared && buffer.alias_of < 0 && buffer.scratch_offset < 0) {
       buffer.scratch_offset = 0;
       program.scratch_bytes = std::max(program.scratch_bytes, (bytes_of(buffer) + 63) / 64 * 64);
     }
+}
+
+/// Rows of 32 words all start in bank 0; a product reads several rows at one time.
+void move_rows_apart(TileProgram& program) {
+  constexpr std::int64_t line = 128, apart = 16;  // bytes
+  const int count = static_cast<int>(program.buffers.size());
+  for (int root = 0; root < count; ++root) {
+    const Buffer& first = program.buffers[static_cast<std::size_t>(root)];
+    if (first.space != Space::shared || first.alias_of >= 0 || first.dims.size() < 2) continue;
+    const std::int64_t size = size_in_bytes(first.dtype);
+    const std::size_t row = first.dims.size() - 2;
+    const std::int64_t stride = first.dims[row].stride.constant;
+    if (stride * size % line != 0) continue;
+    std::vector<int> group{root};
+    bool alike = true;
+    for (int other = 0; other < count; ++other) {
+      const Buffer& buffer = program.buffers[static_cast<std::size_t>(other)];
+      if (buffer.alias_of < 0 || memory_of(program, other) != root) continue;
+      group.push_back(other);
+      alike = alike && buffer.dims.size() == first.dims.size() && buffer.alias_offset == 0 &&
+              buffer.dtype == first.dtype;
+      for (std::size_t d = 0; alike && d < first.dims.size(); ++d)
+        alike = buffer.dims[d].stride == first.dims[d].stride;
+    }
+    if (!alike) continue;
+    for (int number : group) {
+      std::vector<Dim>& dims = program.buffers[static_cast<std::size_t>(number)].dims;
+      for (std::size_t d = 0; d <= row; ++d) {
+        const std::int64_t rows = dims[d].stride.constant / stride;
+        dims[d].stride.constant += rows * (apart / size);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void place_scratch(TileProgram& program) { place_all(program, false); }
+
+void place_shared(TileProgram& program) {
+  move_rows_apart(program);
+  place_all(program, true);
 }
 
 }  // namespace krait

@@ -8,10 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "codegen/tile/layout.h"
 #include "dsl/axis.h"
 #include "dsl/dtype.h"
 #include "dsl/scalar.h"
@@ -50,6 +53,8 @@ Index operator+(const Index& a, const Index& b);
 Index operator*(const Index& a, std::int64_t factor);
 
 // --------------------------------------------------------------------------------------- buffers
+/// shared: scratch of the grid point. For threads of a block also: fragment: each thread holds the
+/// elements that the buffer's layout gives it; scalar: every thread holds the one element.
 enum class Space : std::uint8_t { global, shared, fragment, scalar };
 
 /// A stride in elements: a constant, or argument number `argument` of the launch.
@@ -77,8 +82,10 @@ struct Buffer {
   /// Not global: the buffer whose memory this one shares, from its element `alias_offset` on.
   int alias_of = -1;
   std::int64_t alias_offset = 0;
-  /// Not global, no alias: first byte in the scratch of the grid point; set by the pass that packs.
+  /// shared, no alias: first byte in the scratch of the grid point; set by the last pass.
   std::int64_t scratch_offset = -1;
+  /// fragment: of its dims.
+  std::optional<Layout> layout{};
 };
 
 /// One element of a buffer for each point of a domain: an index per dimension. Where an index can
@@ -120,12 +127,14 @@ struct Copy {
   Access destination, source;
   double fill = 0;
   bool keep = false;
+  std::optional<Layout> layout{};  // of the domain
 };
 
 struct Fill {
   std::vector<int> domain;
   Access destination;
   double value = 0;
+  std::optional<Layout> layout{};  // of the domain
 };
 
 /// destination (+)= sum over `sum` of left * right. `batch`: in all three; `rows`: in left and
@@ -134,6 +143,7 @@ struct Mma {
   std::vector<int> batch, rows, columns, sum;
   Access destination, left, right;
   bool accumulate = false;
+  std::optional<Layout> layout{};  // of batch, rows and columns
 };
 
 /// Expressions of one element, computed together: results[i] is stored to destinations[i]. Operand
@@ -145,6 +155,7 @@ struct MapTile {
   std::vector<Access> operands;
   std::vector<std::pair<std::string, Index>> positions;
   DType compute = DType::f32;
+  std::optional<Layout> layout{};  // of the domain
 };
 
 /// destinations[i] (+)= sum or max over `reduced` of results[i], for every point of `domain`.
@@ -157,6 +168,7 @@ struct ReduceTile {
   std::vector<std::pair<std::string, Index>> positions;
   DType compute = DType::f32;
   bool accumulate = false;
+  std::optional<Layout> layout{};  // of domain and reduced; warps share no sum
 };
 
 /// Running sum along the variable `along` (in order, or from the end), for every point of `domain`:
@@ -175,6 +187,7 @@ struct ScanTile {
   Access initial;      // over domain; buffer -1: none
   Access last;         // over domain: the final value; buffer -1: not wanted
   Access reset;        // i32; buffer -1: none
+  std::optional<Layout> layout{};  // of the domain; a thread walks along its points
 };
 
 // --------------------------------------------------------------------------------------- program
@@ -193,6 +206,10 @@ struct TileProgram {
     bool operator==(const Argument&) const = default;
   };
   std::vector<Argument> arguments;
+  /// Pointers, one read and one written, that may be one tensor.
+  std::vector<std::pair<int, int>> in_place;
+  /// Threads of a block by 32, a power of two; 0: one thread, on the host.
+  int warps = 0;
   std::int64_t scratch_bytes = 0;  // of one grid point; set by the pass that packs
 
   int add_var(Var var);

@@ -1,0 +1,25 @@
+// What the passes and the emitter know of a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace krait {
+
+struct CudaTarget {
+  /// Compute capability, 75 for 7.5, and the name that compilers take, "sm_90a".
+  int capability = 90;
+  std::string architecture = "sm_90a";
+  /// Bytes of shared memory that one block may have.
+  std::int64_t shared_limit = 227 << 10;
+  /// Warps of a block, a power of two; fewer where a kernel has less to do.
+  int warps = 8;
+  /// Registers of one thread that fragments may take, of four bytes.
+  std::int64_t fragment_registers = 96;
+  /// Functions as the host computes them, bit by bit, in place of approximate instructions.
+  bool exact = false;
+
+  bool operator==(const CudaTarget&) const = default;
+};
+
+}  // namespace krait

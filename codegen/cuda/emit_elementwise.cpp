@@ -1,0 +1,203 @@
+// Copy, Fill and MapTile: every point by itself, up to four side by side.
+#include <algorithm>
+
+#include "codegen/cuda/kernel_emitter.h"
+#include "codegen/tile/access.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+bool on_chip_of_all(const Buffer& buffer) {
+  return buffer.space == Space::shared || buffer.space == Space::global;
+}
+
+bool touches_fragment(const TileProgram& program, const Statement& statement) {
+  bool any = false;
+  for_each_access(statement, [&](const Access& access, Use) {
+    any = any || program.buffers[static_cast<std::size_t>(access.buffer)].space == Space::fragment;
+  });
+  return any;
+}
+
+}  // namespace
+
+CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& operands,
+                                               const std::set<int>& wanted, int width,
+                                               int vector_var, double fill_value) {
+  Loaded loaded;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const CudaOperand& operand = operands[i];
+    loaded.names.push_back("");
+    loaded.arrays.push_back(false);
+    if (wanted.count(static_cast<int>(i)) == 0) continue;
+    const std::string name = "in" + std::to_string(i);
+    const std::string fill = literal(fill_value, operand.buffer->dtype);
+    loaded.names.back() = name;
+    const std::string type = type_of(operand.buffer->dtype);
+    const bool fragment = operand.buffer->space == Space::fragment;
+    const bool varies = width > 1 && (fragment || !operand.stride(vector_var).is(0) ||
+                                      operand.guarded_by(vector_var));
+    if (!varies) {
+      w_.line("const " + type + " " + name + " = " + element(operand, fill) + ";");
+      continue;
+    }
+    loaded.arrays.back() = true;
+    w_.line(type + " " + name + "[" + std::to_string(width) + "];");
+    if (!operand.wide.empty() && operand.wide_var == vector_var) {
+      const std::string load = "load" + std::to_string(width);
+      prelude_.insert(load);
+      const std::string at = "&" + operand.base + "[" + address(operand) + "]";
+      const std::string guard = condition(operand);
+      const std::string flag = operand.wide == "true" ? "true" : operand.wide;
+      if (guard.empty()) {
+        w_.line(load + "(" + name + ", " + at + ", " + flag + ");");
+      } else {
+        w_.line("if (" + guard + ") " + load + "(" + name + ", " + at + ", " + flag + ");");
+        std::string zeros;
+        for (int v = 0; v < width; ++v)
+          zeros += name + "[" + std::to_string(v) + "] = " + (v + 1 < width ? "" : fill + ";");
+        w_.line("else " + zeros);
+      }
+      continue;
+    }
+    const std::string at = values_[vector_var];
+    w_.line("#pragma unroll");
+    w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
+    values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
+    registers_[0] = "i";
+    w_.line(name + "[i] = " + element(operand, fill) + ";");
+    registers_.erase(0);
+    values_[vector_var] = at;
+    w_.close();
+  }
+  return loaded;
+}
+
+void CudaEmitter::store_vector(const CudaOperand& operand, const std::string& array, int width,
+                               int vector_var) {
+  if (!operand.wide.empty() && operand.wide_var == vector_var) {
+    const std::string function = "store" + std::to_string(width);
+    prelude_.insert(function);
+    const std::string guard = condition(operand);
+    w_.line((guard.empty() ? "" : "if (" + guard + ") ") + function + "(&" + operand.base + "[" +
+            address(operand) + "], " + array + ", " + operand.wide + ");");
+    return;
+  }
+  const std::string at = values_[vector_var];
+  w_.line("#pragma unroll");
+  w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
+  values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
+  registers_[0] = "i";
+  store(operand, array + "[i]");
+  registers_.erase(0);
+  values_[vector_var] = at;
+  w_.close();
+}
+
+void CudaEmitter::emit(const Copy& s) {
+  w_.open("");
+  const auto [width, vector_var] = vector_of(*s.layout, s.domain);
+  const CudaOperand source = operand(s.source, s.domain, vector_var);
+  const CudaOperand destination = operand(s.destination, s.domain, vector_var);
+  Walk points{.layout = &*s.layout, .vars = s.domain};
+  points.one_writer = on_chip_of_all(*destination.buffer);
+  points.unroll = touches_fragment(program_, s);
+  const bool keeps = s.keep && !source.guards.empty();
+  points.vector = keeps ? 1 : width;
+  walk(points, [&] {
+    const DType from = source.buffer->dtype, to = destination.buffer->dtype;
+    if (keeps) {
+      w_.open("if (" + condition(source) + ")");
+      CudaOperand inside = source;
+      inside.guards.clear();
+      store(destination, convert(element(inside, "0"), from, to));
+      w_.close();
+      return;
+    }
+    const std::string fill = literal(s.fill, from);
+    if (points.vector == 1) {
+      store(destination, convert(element(source, fill), from, to));
+      return;
+    }
+    const Loaded loaded = load_operands({source}, {0}, width, vector_var, s.fill);
+    std::string array = loaded.names[0];
+    if (!loaded.arrays[0] || from != to) {
+      w_.line(type_of(to) + " out[" + std::to_string(width) + "];");
+      w_.line("#pragma unroll");
+      w_.line("for (int i = 0; i < " + std::to_string(width) + "; ++i) out[i] = " +
+              convert(array + (loaded.arrays[0] ? "[i]" : ""), from, to) + ";");
+      array = "out";
+    }
+    store_vector(destination, array, width, vector_var);
+  });
+  w_.close();
+}
+
+void CudaEmitter::emit(const Fill& s) {
+  w_.open("");
+  const CudaOperand destination = operand(s.destination, s.domain);
+  Walk points{.layout = &*s.layout, .vars = s.domain};
+  points.one_writer = on_chip_of_all(*destination.buffer);
+  points.unroll = touches_fragment(program_, s);
+  walk(points, [&] { store(destination, literal(s.value, destination.buffer->dtype)); });
+  w_.close();
+}
+
+void CudaEmitter::emit(const MapTile& s) {
+  w_.open("");
+  const auto [width, vector_var] = vector_of(*s.layout, s.domain);
+  std::vector<CudaOperand> operands, destinations;
+  for (const Access& access : s.operands) operands.push_back(operand(access, s.domain, vector_var));
+  for (const Access& access : s.destinations)
+    destinations.push_back(operand(access, s.domain, vector_var));
+  std::set<int> read;
+  for (const Scalar& result : s.results)
+    for (const ScalarNode& node : result.nodes())
+      if (node.op == ScalarOp::operand) read.insert(node.operand);
+  Walk points{.layout = &*s.layout, .vars = s.domain};
+  points.one_writer = std::any_of(destinations.begin(), destinations.end(),
+                                  [](const CudaOperand& d) { return on_chip_of_all(*d.buffer); });
+  // Replicas must compute fragments and scalars too.
+  const bool for_all = std::any_of(destinations.begin(), destinations.end(),
+                                   [](const CudaOperand& d) { return !on_chip_of_all(*d.buffer); });
+  KRAIT_ASSERT(!(points.one_writer && for_all && s.layout->has_replicas()), program_.name,
+               ": a map whose results are shared and not shared at once");
+  points.unroll = touches_fragment(program_, s);
+  points.vector = width;
+  walk(points, [&] {
+    const Loaded loaded = load_operands(operands, read, width, vector_var, 0);
+    std::vector<DType> types;
+    if (width == 1) {
+      const std::vector<std::string> values =
+          evaluate(s.results, loaded, operands, s.positions, s.compute, "");
+      // All results before the first store: a destination may be an operand.
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        names.push_back("out" + std::to_string(i));
+        w_.line("const " + type_of(destinations[i].buffer->dtype) + " " + names.back() + " = " +
+                values[i] + ";");
+      }
+      for (std::size_t i = 0; i < values.size(); ++i) store(destinations[i], names[i]);
+      return;
+    }
+    for (std::size_t i = 0; i < destinations.size(); ++i)
+      w_.line(type_of(destinations[i].buffer->dtype) + " out" + std::to_string(i) + "[" +
+              std::to_string(width) + "];");
+    const std::string at = values_[vector_var];
+    w_.line("#pragma unroll");
+    w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
+    values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
+    const std::vector<std::string> values =
+        evaluate(s.results, loaded, operands, s.positions, s.compute, "i");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      w_.line("out" + std::to_string(i) + "[i] = " + values[i] + ";");
+    values_[vector_var] = at;
+    w_.close();
+    for (std::size_t i = 0; i < destinations.size(); ++i)
+      store_vector(destinations[i], "out" + std::to_string(i), width, vector_var);
+  });
+  w_.close();
+}
+
+}  // namespace krait

@@ -1,0 +1,332 @@
+#include "codegen/cuda/kernel_emitter.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "codegen/cuda/emit_cuda.h"
+#include "codegen/tile/access.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+/// Letters, digits and underscores; a name that is a number only gets a letter in front.
+std::string identifier(const std::string& name) {
+  std::string made;
+  for (char c : name) {
+    if (c == '%')
+      made += 'v';
+    else
+      made += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0])) != 0) made = "v" + made;
+  // Statements number what is theirs: in0, out0, r0, e0, total0.
+  const std::size_t digits = made.find_last_not_of("0123456789") + 1;
+  const std::string word = made.substr(0, digits);
+  if (digits < made.size() && (word == "in" || word == "out" || word == "r" || word == "e" ||
+                               word == "total" || word == "p"))
+    made += "_";
+  return made;
+}
+
+bool one_of(int var, const std::vector<int>& variables) {
+  return std::find(variables.begin(), variables.end(), var) != variables.end();
+}
+
+}  // namespace
+
+void CudaStride::add(const Stride& stride, std::int64_t factor) {
+  if (stride.is_constant())
+    constant += stride.constant * factor;
+  else if ((arguments[stride.argument] += factor) == 0)
+    arguments.erase(stride.argument);
+}
+
+CudaEmitter::CudaEmitter(const TileProgram& program, const CudaTarget& target)
+    : program_(program), target_(target) {}
+
+std::string CudaEmitter::unique(const std::string& wanted) {
+  std::string name = wanted;
+  for (int i = 2; !taken_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+  return name;
+}
+
+void CudaEmitter::name_everything() {
+  // Words of the language, of the frame, and of statements.
+  taken_ = {"tid",      "scratch",  "rest",      "i64",     "u64",      "int",      "for",
+            "if",       "else",     "float",     "double",  "const",    "char",     "return",
+            "long",     "void",     "short",     "signed",  "bool",     "static",   "struct",
+            "this",     "true",     "false",     "do",      "new",      "auto",     "delete",
+            "switch",   "case",     "goto",      "while",   "and",      "or",       "not",
+            "acc",      "lhs",      "rhs",       "running", "lost",     "term",     "kk",
+            "i",        "wide",     "min",       "max",     "abs",      "unsigned", "DEV",
+            "Four",     "Two",      "asm",       "class",   "enum",     "export",   "extern",
+            "inline",   "operator", "private",   "public",  "register", "sizeof",   "template",
+            "throw",    "try",      "catch",     "typedef", "union",    "using",    "virtual",
+            "volatile", "xor",      "namespace", "friend",  "default",  "continue", "break",
+            "explicit", "mutable",  "typename"};
+  for (const Var& var : program_.vars) var_names_.push_back(unique(identifier(var.name)));
+  for (const Buffer& buffer : program_.buffers) {
+    const std::string name = identifier(buffer.name);
+    buffer_names_.push_back(unique(buffer.space == Space::global ? "g_" + name : name));
+  }
+  for (const TileProgram::Argument& argument : program_.arguments) {
+    std::string name = identifier(argument.symbol);
+    if (argument.kind == TileProgram::Argument::Kind::size) {
+      name = "size_" + name;
+    } else {
+      std::string of = "p" + std::to_string(argument.pointer);
+      for (const Buffer& buffer : program_.buffers)
+        if (buffer.pointer == argument.pointer) {
+          of = identifier(buffer.name);
+          break;
+        }
+      name = of + "_s" + std::to_string(argument.dim);
+    }
+    argument_names_.push_back(unique(name));
+  }
+}
+
+std::string CudaEmitter::type_of(DType dtype) const {
+  switch (dtype) {
+    case DType::f32: return "float";
+    case DType::f64: return "double";
+    case DType::i32: return "int";
+    default: break;
+  }
+  throw UsageError("dtype of a kernel", std::string(name(dtype)),
+                   "f32, f64, i32 (the others cannot run on this device yet)");
+}
+
+std::string CudaEmitter::signature() const {
+  // A pointer may show as several buffers; the first names it.
+  std::map<int, const Buffer*> pointers;
+  for (const Buffer& buffer : program_.buffers)
+    if (buffer.pointer >= 0) {
+      const Buffer*& known = pointers[buffer.pointer];
+      if (known == nullptr || buffer.written) known = &buffer;
+    }
+  std::string parameters;
+  const int count = pointers.empty() ? 0 : pointers.rbegin()->first + 1;
+  for (int pointer = 0; pointer < count; ++pointer) {
+    const auto found = pointers.find(pointer);
+    const std::string type = found == pointers.end() ? "const void"
+                                                     : (found->second->written ? "" : "const ") +
+                                                           type_of(found->second->dtype);
+    parameters += (parameters.empty() ? "" : ", ") + type + "* const p" + std::to_string(pointer);
+  }
+  for (const std::string& argument : argument_names_)
+    parameters += (parameters.empty() ? "const i64 " : ", const i64 ") + argument;
+  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(32 * program_.warps) +
+         ", 1) " + identifier(program_.name) + "(" + parameters + ")";
+}
+
+void CudaEmitter::declare_buffers() {
+  for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+    const Buffer& buffer = program_.buffers[i];
+    const std::string type = type_of(buffer.dtype);
+    const std::string& name = buffer_names_[i];
+    switch (buffer.space) {
+      case Space::global:
+        w_.line((buffer.written ? "" : "const ") + type + "* const " + name + " = " +
+                (buffer.written ? "" : "") + "p" + std::to_string(buffer.pointer) + ";");
+        break;
+      case Space::shared: {
+        const Buffer& root =
+            program_.buffers[static_cast<std::size_t>(memory_of(program_, static_cast<int>(i)))];
+        const std::int64_t byte =
+            root.scratch_offset +
+            memory_offset(program_, static_cast<int>(i)) * size_in_bytes(root.dtype);
+        w_.line(type + "* const " + name + " = (" + type + "*)(scratch + " + std::to_string(byte) +
+                ");");
+        break;
+      }
+      case Space::fragment:
+        w_.line(type + " " + name + "[" + std::to_string(buffer.layout->registers_per_thread()) +
+                "];");
+        break;
+      case Space::scalar: w_.line(type + " " + name + ";"); break;
+    }
+  }
+}
+
+std::string CudaEmitter::size(const Extent& extent) const {
+  if (extent.is_constant()) return std::to_string(extent.offset);
+  for (std::size_t i = 0; i < program_.arguments.size(); ++i) {
+    const TileProgram::Argument& argument = program_.arguments[i];
+    if (argument.kind != TileProgram::Argument::Kind::size || argument.symbol != extent.symbol)
+      continue;
+    const std::int64_t add = extent.offset + extent.divisor - 1;
+    std::string sum = argument_names_[i];
+    if (add != 0) sum = "(" + sum + (add > 0 ? " + " : " - ") + std::to_string(std::abs(add)) + ")";
+    return extent.divisor == 1 ? sum : "(" + sum + " / " + std::to_string(extent.divisor) + ")";
+  }
+  throw InternalError(
+      text(program_.name, " needs the size ", extent.symbol, ", which is no argument"));
+}
+
+void CudaEmitter::emit_grid() {
+  const auto several = [&](int var) {
+    return !(program_.vars[static_cast<std::size_t>(var)].extent == Extent::constant(1));
+  };
+  const auto counted = std::count_if(program_.grid.begin(), program_.grid.end(), several);
+  if (counted > 0)
+    w_.line((counted == 1 ? "const " : "") + std::string("unsigned rest = blockIdx.x;"));
+  const auto first = std::find_if(program_.grid.begin(), program_.grid.end(), several);
+  for (std::size_t i = program_.grid.size(); i-- > 0;) {
+    const int var = program_.grid[i];
+    const std::string& name = var_names_[static_cast<std::size_t>(var)];
+    const Extent& extent = program_.vars[static_cast<std::size_t>(var)].extent;
+    values_[var] = name;
+    if (extent == Extent::constant(1)) {
+      values_[var] = "0";
+    } else if (static_cast<std::ptrdiff_t>(i) == first - program_.grid.begin()) {
+      w_.line("const int " + name + " = (int)rest;");
+    } else {
+      const std::string count = "(unsigned)" + size(extent);
+      w_.line("const int " + name + " = (int)(rest % " + count + ");");
+      w_.line("rest /= " + count + ";");
+    }
+  }
+}
+
+std::string CudaEmitter::outer_index(const Index& index, const std::vector<int>& own) const {
+  std::string sum;
+  for (const auto& [var, factor] : index.terms) {
+    if (one_of(var, own) || value(var) == "0") continue;
+    std::string term = "(i64)" + value(var);
+    if (factor != 1) term += " * " + std::to_string(factor);
+    sum += (sum.empty() ? "" : " + ") + term;
+  }
+  if (index.constant != 0 || sum.empty())
+    sum += sum.empty()
+               ? std::to_string(index.constant)
+               : (index.constant < 0 ? " - " : " + ") + std::to_string(std::abs(index.constant));
+  return sum;
+}
+
+std::string CudaEmitter::int_index(const Index& index) const {
+  std::string sum;
+  for (const auto& [var, factor] : index.terms) {
+    if (value(var) == "0") continue;
+    std::string term = value(var);
+    if (program_.vars[static_cast<std::size_t>(var)].kind == VarKind::size) term = "(int)" + term;
+    if (factor != 1) term += " * " + std::to_string(factor);
+    sum += (sum.empty() ? "" : " + ") + term;
+  }
+  if (index.constant != 0 || sum.empty())
+    sum += sum.empty()
+               ? std::to_string(index.constant)
+               : (index.constant < 0 ? " - " : " + ") + std::to_string(std::abs(index.constant));
+  return sum;
+}
+
+void CudaEmitter::emit_body(const std::vector<Statement>& body) {
+  for (const Statement& statement : body) std::visit([&](const auto& s) { emit(s); }, statement);
+}
+
+void CudaEmitter::emit(const For& s) {
+  const Var& var = program_.vars[static_cast<std::size_t>(s.var)];
+  const std::string& name = var_names_[static_cast<std::size_t>(s.var)];
+  std::string from = "0", to = "(int)" + size(var.extent);
+  w_.open("");
+  if (s.block_var >= 0) {
+    const std::string each = unique(name + "_each");
+    w_.line("const int " + each + " = (int)((" + size(var.extent) + " + " +
+            std::to_string(s.blocks - 1) + ") / " + std::to_string(s.blocks) + ");");
+    from = "(int)(" + value(s.block_var) + " * (i64)" + each + " < " + size(var.extent) + " ? " +
+           value(s.block_var) + " * (i64)" + each + " : " + size(var.extent) + ")";
+    to = "(int)(" + from + " + (i64)" + each + " < " + size(var.extent) + " ? " + from + " + " +
+         each + " : " + size(var.extent) + ")";
+  }
+  const std::string begin = unique(name + "_begin"), end = unique(name + "_end");
+  w_.line("const int " + begin + " = " + from + ", " + end + " = " + to + ";");
+  w_.line(s.unroll ? "#pragma unroll" : "#pragma unroll 1");
+  if (s.reverse)
+    w_.open("for (int " + name + " = " + end + " - 1; " + name + " >= " + begin + "; --" + name +
+            ")");
+  else
+    w_.open("for (int " + name + " = " + begin + "; " + name + " < " + end + "; ++" + name + ")");
+  values_[s.var] = name;
+  emit_body(s.body);
+  values_.erase(s.var);
+  w_.close();
+  w_.close();
+}
+
+namespace {
+
+bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Without constants that nothing reads: compilers warn of them.
+std::string without_unused(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  const auto reads = [](const std::string& line, const std::string& name) {
+    for (std::size_t at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
+      const bool starts = at == 0 || !in_name(line[at - 1]);
+      if (starts && (at + name.size() == line.size() || !in_name(line[at + name.size()])))
+        return true;
+    }
+    return false;
+  };
+  // From the last line on, so that what only an unused constant reads goes too.
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    std::string& line = lines[i];
+    const std::size_t start = line.find_first_not_of(' ');
+    const std::size_t equals = line.find(" = ");
+    if (start == std::string::npos || equals == std::string::npos) continue;
+    const std::string head = line.substr(start, equals - start);
+    if (head.rfind("const ", 0) != 0 && head.find("* const ") == std::string::npos) continue;
+    if (line.find("_begin = ") != std::string::npos) continue;
+    const std::string name = head.substr(head.find_last_of(" *") + 1);
+    bool used = false;
+    for (std::size_t after = i + 1; after < lines.size() && !used; ++after) {
+      const std::size_t depth = lines[after].find_first_not_of(' ');
+      if (depth == std::string::npos) continue;
+      if (depth < start) break;
+      used = reads(lines[after], name);
+    }
+    if (!used) line.clear();
+  }
+  std::string kept;
+  for (const std::string& line : lines)
+    if (!line.empty()) kept += line + '\n';
+  return kept;
+}
+
+}  // namespace
+
+std::string CudaEmitter::run() {
+  name_everything();
+  for (std::size_t i = 0; i < program_.vars.size(); ++i)
+    if (program_.vars[i].kind == VarKind::size)
+      values_[static_cast<int>(i)] = size(program_.vars[i].extent);
+  w_.open(signature());
+  if (program_.scratch_bytes > 0)
+    w_.line("extern __shared__ __align__(128) unsigned char scratch[];");
+  w_.line("const int tid = (int)threadIdx.x;");
+  emit_grid();
+  declare_buffers();
+  emit_body(program_.body);
+  w_.close();
+  std::string title = program_.title.empty() ? program_.name : program_.title;
+  return "// " + title + "\n" + prelude_text(prelude_, target_.exact) + "\n" +
+         without_unused(w_.text());
+}
+
+KernelSource emit_cuda(const TileProgram& program, const CudaTarget& target) {
+  KernelSource source;
+  source.name = program.name;
+  source.entry = identifier(program.name);
+  source.backend = KernelSource::Backend::cuda;
+  source.text = CudaEmitter(program, target).run();
+  source.options = {"--gpu-architecture=" + target.architecture, "--std=c++17", "--fmad=false"};
+  return source;
+}
+
+}  // namespace krait

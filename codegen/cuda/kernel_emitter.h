@@ -1,0 +1,141 @@
+// Shared state of the CUDA emitter: one object per kernel, a file per kind of statement.
+//
+// Notation of the text that it writes:
+//   g_NAME      pointer of a tensor in memory           NAME_s0, NAME_s1   its strides, elements
+//   NAME        buffer on chip; vN for an unnamed one   NAME_at            a pointer for one
+//   statement NAME_room   positions of a tile that lie inside     NAME_wide          16-byte
+//   accesses are aligned tid, lane, warp                                     rN loops over
+//   registers
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/cuda_target.h"
+#include "codegen/cuda/writer.h"
+#include "codegen/tile/tile.h"
+
+namespace krait {
+
+/// Elements by which an address moves: a constant and multiples of launch arguments.
+struct CudaStride {
+  std::int64_t constant = 0;
+  std::map<int, std::int64_t> arguments;  // argument, factor
+  void add(const Stride& stride, std::int64_t factor);
+  bool is(std::int64_t value) const { return arguments.empty() && constant == value; }
+};
+
+/// An access made ready at the start of its statement.
+struct CudaOperand {
+  struct Guard {
+    std::map<int, std::int64_t> factors;  // of the statement's own variables
+    std::string from, room;               // names of bounds of their sum, "" where it needs none
+  };
+  const Access* access = nullptr;
+  const Buffer* buffer = nullptr;
+  std::string base;  // a pointer, a fragment's array, or a scalar's name
+  std::map<int, CudaStride> strides;
+  std::vector<Guard> guards;
+  std::string wide;  // condition of a 16-byte access along `wide_var`: "", "true", or a name
+  int wide_var = -1;
+
+  CudaStride stride(int var) const {
+    auto found = strides.find(var);
+    return found == strides.end() ? CudaStride{} : found->second;
+  }
+  bool guarded_by(int var) const;
+};
+
+class CudaEmitter {
+ public:
+  CudaEmitter(const TileProgram& program, const CudaTarget& target);
+  std::string run();
+
+ private:
+  // ---- kernel_emitter.cpp: the frame, names, sizes
+  void name_everything();
+  std::string unique(const std::string& wanted);
+  std::string signature() const;
+  void declare_buffers();
+  void emit_grid();
+  void emit_body(const std::vector<Statement>& body);
+  std::string size(const Extent& extent) const;                                    // i64
+  std::string outer_index(const Index& index, const std::vector<int>& own) const;  // i64
+  std::string int_index(const Index& index) const;  // int, of all variables
+  std::string type_of(DType dtype) const;
+  const std::string& value(int var) const { return values_.at(var); }
+
+  // ---- operand.cpp
+  CudaOperand operand(const Access& access, const std::vector<int>& own, int vector_var = -1);
+  std::string address(const CudaOperand& operand) const;    // offset from the base, by values_
+  std::string condition(const CudaOperand& operand) const;  // of its guards, "" for none
+  /// The element, as an expression; outside of its guards `fill`.
+  std::string element(const CudaOperand& operand, const std::string& fill) const;
+  void store(const CudaOperand& operand, const std::string& value);
+  std::string stride_text(const CudaStride& stride) const;
+
+  // ---- points.cpp: loops over the points of a layout
+  struct Walk {
+    const Layout* layout = nullptr;
+    std::vector<int> vars;
+    bool one_writer = false;  // replicas stand aside
+    bool unroll = false;
+    int vector = 1;  // positions of the first register loop that the body takes at once
+  };
+  /// Width that the body may take at once along the first register loop, and its variable.
+  std::pair<int, int> vector_of(const Layout& layout, const std::vector<int>& vars) const;
+  void coordinates(const Walk& walk);
+  std::string replicas(const Layout& layout) const;
+  void walk(const Walk& walk, const std::function<void()>& body);
+  std::string coordinate(int dim, const Layout& layout) const;
+  void close_all(int depth);
+
+  // ---- a file per kind of statement
+  void emit(const For& s);
+  void emit(const Copy& s);
+  void emit(const Fill& s);
+  void emit(const Mma& s);
+  void emit(const MapTile& s);
+  void emit(const ReduceTile& s);
+  void emit(const ScanTile& s);
+  void emit(const Barrier&) { w_.line("__syncthreads();"); }
+  /// Loads what the expressions read: names or arrays over a vector, by number of the operand.
+  struct Loaded {
+    std::vector<std::string> names;
+    std::vector<bool> arrays;
+  };
+  Loaded load_operands(const std::vector<CudaOperand>& operands, const std::set<int>& wanted,
+                       int width, int vector_var, double fill);
+  void store_vector(const CudaOperand& operand, const std::string& array, int width,
+                    int vector_var);
+
+  // ---- scalar_text.cpp
+  /// Expressions of one point; lines for what is used twice are written before.
+  std::vector<std::string> evaluate(const std::vector<Scalar>& results, const Loaded& loaded,
+                                    const std::vector<CudaOperand>& operands,
+                                    const std::vector<std::pair<std::string, Index>>& positions,
+                                    DType compute, const std::string& lane_index);
+  std::string literal(double value, DType dtype) const;
+  std::string call(const std::string& function, DType dtype);
+  std::string convert(const std::string& value, DType from, DType to) const;
+
+  const TileProgram& program_;
+  const CudaTarget target_;
+  CudaWriter w_;
+  std::map<int, std::string> values_;  // text of the variables that are set
+  std::vector<std::string> var_names_, buffer_names_, argument_names_;
+  std::set<std::string> taken_;
+  std::set<std::string> prelude_;         // functions that were called
+  std::map<int, std::string> registers_;  // loop counters by register loop of the current walk
+  const Layout* walked_ = nullptr;
+  int temporaries_ = 0;
+};
+
+/// The functions named, those that they call, and the types; in a fixed order.
+std::string prelude_text(const std::set<std::string>& functions, bool exact);
+
+}  // namespace krait

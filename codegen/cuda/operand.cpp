@@ -1,0 +1,181 @@
+// Addresses, guards, and loads and stores of elements.
+#include <algorithm>
+
+#include "codegen/cuda/kernel_emitter.h"
+#include "codegen/tile/range.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+bool one_of(int var, const std::vector<int>& variables) {
+  return std::find(variables.begin(), variables.end(), var) != variables.end();
+}
+
+}  // namespace
+
+bool CudaOperand::guarded_by(int var) const {
+  return std::any_of(guards.begin(), guards.end(),
+                     [&](const Guard& guard) { return guard.factors.count(var) != 0; });
+}
+
+std::string CudaEmitter::stride_text(const CudaStride& stride) const {
+  std::string sum;
+  for (const auto& [argument, factor] : stride.arguments) {
+    sum += sum.empty() ? "" : " + ";
+    sum += argument_names_[static_cast<std::size_t>(argument)];
+    if (factor != 1) sum += " * " + std::to_string(factor);
+  }
+  if (stride.constant != 0 || sum.empty())
+    sum += (sum.empty() ? "" : " + ") + std::to_string(stride.constant);
+  return stride.arguments.size() + (stride.constant != 0 ? 1u : 0u) > 1 ? "(" + sum + ")" : sum;
+}
+
+CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& own,
+                                 int vector_var) {
+  CudaOperand made;
+  made.access = &access;
+  made.buffer = &program_.buffers.at(static_cast<std::size_t>(access.buffer));
+  const Buffer& buffer = *made.buffer;
+  const std::string& name = buffer_names_[static_cast<std::size_t>(access.buffer)];
+  made.base = name;
+  if (buffer.space == Space::fragment || buffer.space == Space::scalar) return made;
+
+  std::string offset;
+  bool aligned = true;  // multiples of a vector, as far as constants tell
+  const std::int64_t vector = 16 / size_in_bytes(buffer.dtype);
+  std::string dynamic;  // strides that must be multiples too
+  for (std::size_t d = 0; d < access.index.size(); ++d) {
+    const Stride& stride = buffer.dims[d].stride;
+    for (const auto& [var, factor] : access.index[d].terms)
+      if (one_of(var, own)) made.strides[var].add(stride, factor);
+    const std::string outer = outer_index(access.index[d], own);
+    if (outer == "0") continue;
+    CudaStride one;
+    one.add(stride, 1);
+    if (one.is(0)) continue;
+    const bool sum = outer.find(' ') != std::string::npos;
+    offset += offset.empty() ? "" : " + ";
+    offset += one.is(1) ? outer : (sum ? "(" + outer + ")" : outer) + " * " + stride_text(one);
+    if (buffer.space == Space::shared)
+      for (const auto& [var, factor] : access.index[d].terms)
+        if (!one_of(var, own) && value(var) != "0" && factor * stride.constant % vector != 0)
+          aligned = false;
+    if (buffer.space == Space::shared && access.index[d].constant * stride.constant % vector != 0)
+      aligned = false;
+  }
+  for (auto it = made.strides.begin(); it != made.strides.end();)
+    it = it->second.is(0) ? made.strides.erase(it) : std::next(it);
+  if (!offset.empty()) {
+    made.base = unique(name + "_at");
+    w_.line((buffer.written || buffer.space == Space::shared ? "" : "const ") +
+            type_of(buffer.dtype) + "* const " + made.base + " = " + name + " + (" + offset + ");");
+  }
+  for (int d : access.guarded) {
+    const Leaves sides = leaves(program_, access, d);
+    if (!sides.any()) continue;
+    CudaOperand::Guard guard;
+    for (const auto& [var, factor] : access.index[static_cast<std::size_t>(d)].terms)
+      if (one_of(var, own)) guard.factors[var] = factor;
+    const std::string outer = outer_index(access.index[static_cast<std::size_t>(d)], own);
+    const std::string& axis = buffer.dims[static_cast<std::size_t>(d)].axis;
+    const auto bound = [&](const char* what, const std::string& value) {
+      const std::string bound_name = unique(name + "_" + what);
+      prelude_.insert("near");
+      w_.line("const int " + bound_name + " = near(" + value + ");  // along " + axis);
+      return bound_name;
+    };
+    if (sides.above)
+      guard.room = bound(
+          "room", size(buffer.dims[static_cast<std::size_t>(d)].extent) + " - (" + outer + ")");
+    if (sides.below) guard.from = bound("from", "-(" + outer + ")");
+    made.guards.push_back(std::move(guard));
+  }
+  // Whether the positions along vector_var are one 16-byte access.
+  if (vector_var < 0 || buffer.dtype != DType::f32 || !made.stride(vector_var).is(1) ||
+      made.guarded_by(vector_var))
+    return made;
+  for (const auto& [var, stride] : made.strides) {
+    if (var == vector_var) continue;
+    aligned = aligned && stride.constant % vector == 0;
+    for (const auto& [argument, factor] : stride.arguments)
+      if (factor % vector != 0)
+        dynamic += " | " + argument_names_[static_cast<std::size_t>(argument)];
+  }
+  if (!aligned) return made;
+  made.wide_var = vector_var;
+  if (buffer.space == Space::shared && buffer.alias_offset % vector == 0) {
+    made.wide = "true";
+  } else if (buffer.space == Space::global) {
+    made.wide = unique(name + "_wide");
+    std::string test = "((u64)" + made.base + " & 15) == 0";
+    if (!dynamic.empty()) test += " && ((" + dynamic.substr(3) + ") & 3) == 0";
+    w_.line("const bool " + made.wide + " = " + test + ";");
+  } else {
+    made.wide_var = -1;
+  }
+  return made;
+}
+
+std::string CudaEmitter::address(const CudaOperand& operand) const {
+  std::string sum;
+  for (const auto& [var, stride] : operand.strides) {
+    const std::string& at = value(var);
+    if (at == "0") continue;
+    sum += sum.empty() ? "" : " + ";
+    sum += stride.is(1) ? at : at + " * " + stride_text(stride);
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+std::string CudaEmitter::condition(const CudaOperand& operand) const {
+  std::string all;
+  for (const CudaOperand::Guard& guard : operand.guards) {
+    std::string sum;
+    for (const auto& [var, factor] : guard.factors) {
+      if (value(var) == "0") continue;
+      sum += sum.empty() ? "" : " + ";
+      sum += factor == 1 ? value(var) : value(var) + " * " + std::to_string(factor);
+    }
+    if (sum.empty()) sum = "0";
+    for (const auto& [bound, relation] :
+         {std::pair{guard.room, " < "}, std::pair{guard.from, " >= "}}) {
+      if (bound.empty()) continue;
+      all += (all.empty() ? "" : " && ") + sum + relation + bound;
+    }
+  }
+  return all;
+}
+
+std::string CudaEmitter::element(const CudaOperand& operand, const std::string& fill) const {
+  if (operand.buffer->space == Space::scalar) return operand.base;
+  if (operand.buffer->space == Space::fragment) {
+    std::string number;
+    std::int64_t weight = 1;
+    for (std::size_t i = 0; i < walked_->registers.size(); ++i) {
+      const auto found = registers_.find(static_cast<int>(i));
+      if (found != registers_.end()) {
+        number += number.empty() ? "" : " + ";
+        number += weight == 1 ? found->second : found->second + " * " + std::to_string(weight);
+      }
+      weight *= walked_->registers[i].count;
+    }
+    return operand.base + "[" + (number.empty() ? "0" : number) + "]";
+  }
+  const std::string inside = operand.base + "[" + address(operand) + "]";
+  const std::string guard = condition(operand);
+  return guard.empty() ? inside : "(" + guard + " ? " + inside + " : " + fill + ")";
+}
+
+void CudaEmitter::store(const CudaOperand& operand, const std::string& value) {
+  const std::string guard =
+      operand.buffer->space == Space::shared || operand.buffer->space == Space::global
+          ? condition(operand)
+          : "";
+  CudaOperand inside = operand;
+  inside.guards.clear();
+  w_.line((guard.empty() ? "" : "if (" + guard + ") ") + element(inside, "0") + " = " + value +
+          ";");
+}
+
+}  // namespace krait

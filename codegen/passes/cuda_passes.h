@@ -1,0 +1,35 @@
+// The passes between a tile program and the CUDA emitter, as a value like those of the host.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda/cuda_target.h"
+#include "codegen/tile/tile.h"
+
+namespace krait {
+
+struct CudaPass {
+  std::string name;
+  std::function<void(TileProgram&, const CudaTarget&)> run;
+  std::function<void(const TileProgram&, const CudaTarget&)> verify;  // throws InternalError
+};
+
+/// simplify, guard, place, sync, smem: in this order.
+std::vector<CudaPass> cuda_passes();
+
+/// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
+void run_passes(TileProgram& program, const CudaTarget& target, const std::vector<CudaPass>& passes,
+                const std::function<void(const std::string&, const TileProgram&)>& after = {});
+
+// The passes themselves; their files say what each does and does not.
+void place(TileProgram& program, const CudaTarget& target);
+void sync(TileProgram& program);
+void place_shared(TileProgram& program);
+
+/// What the verifiers look for: threads that meet in shared memory, or in global memory that the
+/// kernel writes, without a barrier between. Throws InternalError that names both statements.
+void verify_sync(const TileProgram& program);
+
+}  // namespace krait

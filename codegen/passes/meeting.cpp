@@ -1,0 +1,119 @@
+#include "codegen/passes/meeting.h"
+
+#include <algorithm>
+#include <map>
+
+namespace krait {
+namespace {
+
+const Layout* layout_of(const Statement& statement) {
+  return std::visit(
+      [](const auto& s) -> const Layout* {
+        if constexpr (requires { s.layout; })
+          return s.layout ? &*s.layout : nullptr;
+        else
+          return nullptr;
+      },
+      statement);
+}
+
+/// The variables that the dimensions of a statement's layout are of.
+std::vector<int> layout_variables(const Statement& statement) {
+  std::vector<int> vars = own_variables(statement);
+  const auto drop = [&](const std::vector<int>& some) {
+    for (int var : some) std::erase(vars, var);
+  };
+  if (const Mma* mma = std::get_if<Mma>(&statement)) drop(mma->sum);
+  if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) drop({scan->along});
+  return vars;
+}
+
+/// Each bit and loop of the layout as an offset in the memory, and the offset that is common.
+std::optional<std::vector<std::int64_t>> owners_of(const TileProgram& program,
+                                                   const Statement& statement,
+                                                   const Access& access) {
+  const Layout* layout = layout_of(statement);
+  if (layout == nullptr || layout->has_replicas()) return std::nullopt;
+  const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
+  const std::vector<int> vars = layout_variables(statement);
+  std::map<int, std::int64_t> strides;  // of the layout's variables
+  std::vector<std::int64_t> key{memory_offset(program, access.buffer)};
+  for (std::size_t d = 0; d < access.index.size(); ++d) {
+    const Stride& stride = buffer.dims[d].stride;
+    key.push_back(access.index[d].constant);
+    for (const auto& [var, factor] : access.index[d].terms) {
+      const bool own = std::find(vars.begin(), vars.end(), var) != vars.end();
+      if (own && stride.is_constant()) {
+        strides[var] += factor * stride.constant;
+      } else if (own) {
+        // A stride that is known only when it runs: told apart by the dimension it is of.
+        strides[var] += factor * (std::int64_t{1} << 40) * (stride.argument + 1);
+      } else {
+        key.push_back(var);
+        key.push_back(factor);
+      }
+    }
+    key.push_back(stride.is_constant() ? stride.constant : -1 - stride.argument);
+  }
+  const auto moved = [&](int dim, std::int64_t by) {
+    return dim < 0 ? 0 : strides[vars[static_cast<std::size_t>(dim)]] * by;
+  };
+  for (std::size_t d = 0; d < vars.size(); ++d)
+    // Several threads on one element: no owner.
+    if (layout->extents[d] > 1 && strides[vars[d]] == 0) return std::nullopt;
+  for (const auto* bits : {&layout->lanes, &layout->warps})
+    for (const Layout::Bit& bit : *bits) key.push_back(moved(bit.dim, bit.stride));
+  return key;
+}
+
+}  // namespace
+
+std::vector<Touch> touches_of(const TileProgram& program, const Statement& statement) {
+  std::vector<Touch> all;
+  const auto position_in_place = [&](int pointer) {
+    int first = pointer;
+    for (const auto& [read, written] : program.in_place)
+      if (read == pointer || written == pointer) first = std::min({first, read, written});
+    return first;
+  };
+  const bool sums = std::holds_alternative<ReduceTile>(statement);
+  const Mma* mma = std::get_if<Mma>(&statement);
+  for_each_access(statement, [&](const Access& access, Use use) {
+    const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
+    if (buffer.space == Space::fragment || buffer.space == Space::scalar) return;
+    Touch touch;
+    touch.statement = &statement;
+    touch.write = use != Use::read;
+    if (buffer.space == Space::global) {
+      const int one = position_in_place(buffer.pointer);
+      const bool shared =
+          std::any_of(program.buffers.begin(), program.buffers.end(), [&](const Buffer& other) {
+            return other.space == Space::global && other.written &&
+                   position_in_place(other.pointer) == one;
+          });
+      if (!shared) return;
+      touch.memory = -1 - one;
+    } else {
+      touch.memory = memory_of(program, access.buffer);
+      const Buffer& root = program.buffers[static_cast<std::size_t>(touch.memory)];
+      if (root.scratch_offset >= 0) {
+        touch.begin = root.scratch_offset;
+        touch.end = touch.begin + bytes_of(root);
+      }
+    }
+    const bool operand = mma != nullptr && use == Use::read;
+    if (!operand && !sums) touch.owners = owners_of(program, statement, access);
+    all.push_back(std::move(touch));
+  });
+  return all;
+}
+
+bool meet(const Touch& earlier, const Touch& later) {
+  if (!earlier.write && !later.write) return false;
+  if (earlier.memory != later.memory)
+    return earlier.begin >= 0 && later.begin >= 0 && earlier.begin < later.end &&
+           later.begin < earlier.end;
+  return !(earlier.owners && later.owners && *earlier.owners == *later.owners);
+}
+
+}  // namespace krait

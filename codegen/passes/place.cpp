@@ -1,0 +1,399 @@
+// place: says which thread computes what, and what stands in registers.
+//
+// What: the number of warps; a layout for every statement; results that only statements with one
+// and the same layout touch become fragments, and lone numbers that all threads compute alike
+// become scalars. A product gives each thread a block of rows and columns; whatever else touches
+// its result elementwise takes over that layout.
+// Why here: first of the passes for GPUs, since all others ask which thread does what.
+// Limits: products by multiply-adds, no tensor cores; a sum is never shared by warps; a scan is
+// walked by one thread a point of its domain.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "codegen/passes/cuda_passes.h"
+#include "codegen/tile/access.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+using Body = std::vector<Statement>;
+
+bool one_of(int var, const std::vector<int>& variables) {
+  return std::find(variables.begin(), variables.end(), var) != variables.end();
+}
+
+void for_each_statement(Body& body, const std::function<void(Statement&)>& f) {
+  for (Statement& statement : body) {
+    f(statement);
+    if (For* loop = std::get_if<For>(&statement)) for_each_statement(loop->body, f);
+  }
+}
+
+class Placer {
+ public:
+  Placer(TileProgram& program, const CudaTarget& target) : program_(program), target_(target) {}
+
+  void run() {
+    program_.warps = warps();
+    scalars();
+    for_each_statement(program_.body, [&](Statement& statement) {
+      if (Mma* mma = std::get_if<Mma>(&statement)) mma->layout = product_layout(*mma);
+    });
+    fragments();
+    for_each_statement(program_.body, [&](Statement& statement) { lay_out(statement); });
+  }
+
+ private:
+  std::int64_t extent(int var) const {
+    return program_.vars[static_cast<std::size_t>(var)].extent.offset;
+  }
+  std::vector<std::int64_t> extents(const std::vector<int>& vars) const {
+    std::vector<std::int64_t> all;
+    for (int var : vars) all.push_back(extent(var));
+    return all;
+  }
+
+  /// As many as give every thread eight points of the largest statement, at least one.
+  int warps() const {
+    std::int64_t most = 1;
+    visit_statements(program_.body, [&](const Statement& statement) {
+      std::int64_t points = 1;
+      const Mma* mma = std::get_if<Mma>(&statement);
+      for (int var : own_variables(statement))
+        if (mma == nullptr || !one_of(var, mma->sum)) points *= extent(var);
+      most = std::max(most, points);
+    });
+    const auto wanted = static_cast<std::uint64_t>(std::max<std::int64_t>(1, most / (32 * 8)));
+    return static_cast<int>(
+        std::min<std::uint64_t>(std::bit_ceil(wanted), static_cast<std::uint64_t>(target_.warps)));
+  }
+
+  // ------------------------------------------------------------------------------------- scalars
+  /// Numbers without a dimension that maps alone compute, from what all threads can read.
+  void scalars() {
+    std::map<int, int> writers;  // buffers written by something else count twice
+    std::set<int> shared;        // aliases and what they alias
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i)
+      if (const int of = program_.buffers[i].alias_of; of >= 0) {
+        shared.insert(static_cast<int>(i));
+        shared.insert(of);
+      }
+    visit_statements(program_.body, [&](const Statement& statement) {
+      const bool uniform =
+          (std::holds_alternative<MapTile>(statement) || std::holds_alternative<Fill>(statement) ||
+           std::holds_alternative<Copy>(statement)) &&
+          points_of(statement) == 1;
+      for_each_access(statement, [&](const Access& access, Use use) {
+        if (use != Use::read) writers[access.buffer] += uniform ? 0 : 1;
+      });
+    });
+    for (auto& [number, others] : writers) {
+      Buffer& buffer = program_.buffers[static_cast<std::size_t>(number)];
+      if (buffer.space == Space::shared && others == 0 && !shared.count(number) &&
+          elements_of(buffer) == 1)
+        buffer.space = Space::scalar;
+    }
+  }
+
+  static std::int64_t elements_of(const Buffer& buffer) {
+    std::int64_t count = 1;
+    for (const Dim& dim : buffer.dims) count *= dim.extent.is_constant() ? dim.extent.offset : 2;
+    return count;
+  }
+
+  std::int64_t points_of(const Statement& statement) const {
+    std::int64_t points = 1;
+    for (int var : own_variables(statement)) points *= extent(var);
+    return points;
+  }
+
+  // ------------------------------------------------------------------------------------ products
+  std::int64_t stride_along(const Access& access, int var) const {
+    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(access.buffer)];
+    std::int64_t stride = 0;
+    for (std::size_t d = 0; d < access.index.size(); ++d) {
+      const std::int64_t factor = access.index[d].factor_of(var);
+      if (factor == 0) continue;
+      if (!buffer.dims[d].stride.is_constant()) return -1;  // unknown
+      stride += factor * buffer.dims[d].stride.constant;
+    }
+    return stride;
+  }
+
+  static std::vector<int> domain_of(const Mma& mma) {
+    std::vector<int> vars = mma.batch;
+    vars.insert(vars.end(), mma.rows.begin(), mma.rows.end());
+    vars.insert(vars.end(), mma.columns.begin(), mma.columns.end());
+    return vars;
+  }
+
+  Layout product_layout(const Mma& mma) const {
+    const std::vector<int> vars = domain_of(mma);
+    const std::vector<std::int64_t> sizes = extents(vars);
+    std::vector<int> order(vars.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i] = static_cast<int>(order.size() - 1 - i);
+    std::int64_t points = 1;
+    for (std::int64_t size : sizes) points *= size;
+    const std::int64_t each = std::max<std::int64_t>(1, points / (32 * program_.warps));
+    // Four columns and up to eight rows a thread. Columns that the right operand holds side by side
+    // are one vector; others lie far apart, so that neighbouring lanes read neighbouring rows.
+    const int columns = mma.columns.empty() ? -1 : mma.columns.back();
+    const int rows = mma.rows.empty() ? -1 : mma.rows.back();
+    const std::int64_t wide = columns < 0 ? 1 : std::min<std::int64_t>({4, each, extent(columns)});
+    const std::int64_t high =
+        rows < 0 ? 1
+                 : std::min<std::int64_t>(
+                       {8, std::max<std::int64_t>(1, each / std::max<std::int64_t>(1, wide)),
+                        extent(rows)});
+    const bool side_by_side = columns >= 0 && stride_along(mma.right, columns) == 1;
+    std::vector<Layout::Loop> first;
+    const auto dim_of = [&](int var) {
+      return static_cast<int>(std::find(vars.begin(), vars.end(), var) - vars.begin());
+    };
+    const auto power = [](std::int64_t n) {
+      return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+    };
+    if (columns >= 0 && !side_by_side) first.push_back({dim_of(columns), 1, power(wide)});
+    if (rows >= 0) first.push_back({dim_of(rows), 1, power(high)});
+    return deal(sizes, order, side_by_side ? power(wide) : 1, program_.warps, first);
+  }
+
+  // ----------------------------------------------------------------------------------- fragments
+  /// The dimension of the buffer that each variable of `vars` runs along, where the access is one
+  /// variable a dimension from end to end and has all of them; empty where it is not.
+  std::vector<int> walked(const Access& access, const std::vector<int>& vars) const {
+    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(access.buffer)];
+    std::vector<int> dims(vars.size(), -1);
+    if (!access.guarded.empty()) return {};
+    for (std::size_t d = 0; d < access.index.size(); ++d) {
+      const Index& index = access.index[d];
+      if (buffer.dims[d].extent == Extent::constant(1) && index == Index::of(0)) continue;
+      if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].factor != 1) return {};
+      const auto var = std::find(vars.begin(), vars.end(), index.terms[0].var);
+      if (var == vars.end() ||
+          !(program_.vars[static_cast<std::size_t>(*var)].extent == buffer.dims[d].extent))
+        return {};
+      int& dim = dims[static_cast<std::size_t>(var - vars.begin())];
+      if (dim >= 0) return {};
+      dim = static_cast<int>(d);
+    }
+    for (std::size_t i = 0; i < vars.size(); ++i)
+      if (dims[i] < 0 && extent(vars[i]) != 1) return {};
+    return dims;
+  }
+
+  struct Touch {
+    Statement* statement;
+    std::vector<int> vars, dims;
+  };
+
+  static std::optional<Layout>* layout_of(Statement& statement) {
+    return std::visit(
+        [](auto& s) -> std::optional<Layout>* {
+          if constexpr (requires { s.layout; })
+            return &s.layout;
+          else
+            return nullptr;
+        },
+        statement);
+  }
+
+  /// A layout of the statement's variables as one of the buffer's dimensions.
+  Layout of_buffer(const Layout& layout, const Touch& touch, std::size_t rank) const {
+    Layout made = layout;
+    const Buffer& buffer = program_.buffers[0];
+    (void)buffer;
+    const auto turned = [&](int dim) {
+      return dim < 0 ? -1 : touch.dims[static_cast<std::size_t>(dim)];
+    };
+    made.extents.assign(rank, 1);
+    for (std::size_t i = 0; i < touch.dims.size(); ++i)
+      if (touch.dims[i] >= 0)
+        made.extents[static_cast<std::size_t>(touch.dims[i])] = layout.extents[i];
+    for (Layout::Loop& loop : made.registers) loop.dim = turned(loop.dim);
+    for (auto* bits : {&made.lanes, &made.warps})
+      for (Layout::Bit& bit : *bits) bit.dim = turned(bit.dim);
+    return made;
+  }
+
+  Layout of_statement(const Layout& layout, const Touch& touch) const {
+    Layout made = layout;
+    made.extents = extents(touch.vars);
+    const auto turned = [&](int dim) {
+      if (dim < 0) return -1;
+      return static_cast<int>(std::find(touch.dims.begin(), touch.dims.end(), dim) -
+                              touch.dims.begin());
+    };
+    for (Layout::Loop& loop : made.registers) loop.dim = turned(loop.dim);
+    for (auto* bits : {&made.lanes, &made.warps})
+      for (Layout::Bit& bit : *bits) bit.dim = turned(bit.dim);
+    return made;
+  }
+
+  /// Results of products become fragments where everything that touches them can take their layout.
+  void fragments() {
+    std::set<int> aliased;
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i)
+      if (const int of = program_.buffers[i].alias_of; of >= 0) {
+        aliased.insert(static_cast<int>(i));
+        aliased.insert(of);
+      }
+    std::map<int, std::vector<Touch>> touches;
+    std::set<int> barred = aliased;
+    for_each_statement(program_.body, [&](Statement& statement) {
+      const Mma* mma = std::get_if<Mma>(&statement);
+      for_each_access(statement, [&](Access& access, Use use) {
+        const std::vector<int> vars = mma != nullptr ? domain_of(*mma) : own_variables(statement);
+        const bool elementwise =
+            std::holds_alternative<MapTile>(statement) || std::holds_alternative<Fill>(statement) ||
+            std::holds_alternative<Copy>(statement) || (mma != nullptr && use != Use::read);
+        std::vector<int> dims;
+        if (elementwise &&
+            program_.buffers[static_cast<std::size_t>(access.buffer)].space == Space::shared)
+          dims = walked(access, vars);
+        if (dims.empty())
+          barred.insert(access.buffer);
+        else
+          touches[access.buffer].push_back({&statement, vars, dims});
+      });
+    });
+    std::int64_t budget = target_.fragment_registers;
+    for (bool again = true; again;) {
+      again = false;
+      for (auto& [number, list] : touches) {
+        Buffer& buffer = program_.buffers[static_cast<std::size_t>(number)];
+        if (barred.count(number) || buffer.space != Space::shared) continue;
+        const std::optional<Layout> layout = agreed(list, buffer.dims.size());
+        if (!layout) continue;
+        const std::int64_t cost = layout->registers_per_thread() * size_in_bytes(buffer.dtype) / 4;
+        if (cost > budget) continue;
+        budget -= cost;
+        buffer.space = Space::fragment;
+        buffer.layout = layout;
+        for (Touch& touch : list) *layout_of(*touch.statement) = of_statement(*layout, touch);
+        again = true;
+      }
+    }
+  }
+
+  /// The layout that some statement has and no other contradicts.
+  std::optional<Layout> agreed(const std::vector<Touch>& touches, std::size_t rank) const {
+    std::optional<Layout> found;
+    for (const Touch& touch : touches) {
+      const std::optional<Layout>& has = *layout_of(*touch.statement);
+      if (!has) continue;
+      const Layout turned = of_buffer(*has, touch, rank);
+      if (found && !(*found == turned)) return std::nullopt;
+      found = turned;
+    }
+    return found;
+  }
+
+  // ------------------------------------------------------------------------------------- the rest
+  /// Variables in the order in which points are dealt out: along which memory is read side by side
+  /// first, then as they stand, the last one first.
+  std::vector<int> dealt_order(const std::vector<int>& vars,
+                               const std::vector<const Access*>& accesses,
+                               std::int64_t& vector) const {
+    std::vector<int> order;
+    for (std::size_t i = vars.size(); i-- > 0;) order.push_back(static_cast<int>(i));
+    int best = -1;
+    std::int64_t best_score = 0;
+    for (int dim : order) {
+      const int var = vars[static_cast<std::size_t>(dim)];
+      if (extent(var) == 1) continue;
+      std::int64_t score = 0;
+      for (const Access* access : accesses)
+        if (stride_along(*access, var) == 1)
+          score += program_.buffers[static_cast<std::size_t>(access->buffer)].space == Space::global
+                       ? 8
+                       : 1;
+      if (score > best_score) {
+        best = dim;
+        best_score = score;
+      }
+    }
+    vector = 1;
+    if (best >= 0) {
+      std::erase(order, best);
+      order.insert(order.begin(), best);
+      const std::int64_t size = extent(vars[static_cast<std::size_t>(best)]);
+      vector = size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
+    }
+    return order;
+  }
+
+  Layout elementwise(const std::vector<int>& vars,
+                     const std::vector<const Access*>& accesses) const {
+    std::int64_t vector = 1;
+    const std::vector<int> order = dealt_order(vars, accesses, vector);
+    // Lanes come before vectors where there are too few points for both.
+    std::int64_t points = 1;
+    for (int var : vars) points *= extent(var);
+    while (vector > 1 && points < vector * 32 * program_.warps) vector /= 2;
+    return deal(extents(vars), order, vector, program_.warps);
+  }
+
+  void lay_out(Statement& statement) {
+    std::optional<Layout>* layout = layout_of(statement);
+    if (layout == nullptr || *layout) return;
+    std::vector<const Access*> accesses;
+    for_each_access(static_cast<const Statement&>(statement),
+                    [&](const Access& access, Use) { accesses.push_back(&access); });
+    if (const ReduceTile* reduce = std::get_if<ReduceTile>(&statement)) {
+      *layout = sum_layout(*reduce, accesses);
+    } else if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) {
+      *layout = deal(extents(scan->domain), backwards(scan->domain.size()), 1, program_.warps);
+    } else {
+      *layout = elementwise(own_variables(statement), accesses);
+    }
+  }
+
+  static std::vector<int> backwards(std::size_t count) {
+    std::vector<int> order;
+    for (std::size_t i = count; i-- > 0;) order.push_back(static_cast<int>(i));
+    return order;
+  }
+
+  /// Lanes go to what is summed, so that they read side by side and add up among themselves; where
+  /// the domain is what memory holds side by side, to the domain. Warps go to the domain alone.
+  Layout sum_layout(const ReduceTile& s, const std::vector<const Access*>& accesses) const {
+    std::vector<int> vars = s.domain;
+    vars.insert(vars.end(), s.reduced.begin(), s.reduced.end());
+    std::int64_t vector = 1;
+    const std::vector<int> order = dealt_order(vars, accesses, vector);
+    const int domain = static_cast<int>(s.domain.size());
+    std::vector<int> summed, kept;
+    for (int dim : order) (dim < domain ? kept : summed).push_back(dim);
+    std::int64_t kept_points = 1;
+    for (int var : s.domain) kept_points *= extent(var);
+    const bool along_domain = !order.empty() && order[0] < domain && kept_points >= 32;
+    const std::vector<std::int64_t> sizes = extents(vars);
+    std::vector<int> lanes_first = along_domain ? kept : summed;
+    const std::vector<int>& then = along_domain ? summed : kept;
+    Layout layout;
+    if (along_domain) {
+      // All of the domain before the first summed variable: sums stay in a thread or a warp's
+      // lanes.
+      lanes_first.insert(lanes_first.end(), then.begin(), then.end());
+      layout = deal(sizes, lanes_first, 1, program_.warps, {}, summed);
+    } else {
+      lanes_first.insert(lanes_first.end(), then.begin(), then.end());
+      layout = deal(sizes, lanes_first, vector, program_.warps, {}, summed);
+    }
+    return layout;
+  }
+
+  TileProgram& program_;
+  const CudaTarget& target_;
+};
+
+}  // namespace
+
+void place(TileProgram& program, const CudaTarget& target) { Placer(program, target).run(); }
+
+}  // namespace krait

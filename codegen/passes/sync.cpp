@@ -1,0 +1,160 @@
+// sync: puts a barrier wherever threads of a block meet in memory.
+//
+// What: statements are walked in order with what was touched since the last barrier; one that
+// writes what others touched, or reads what others wrote, has a barrier before it, unless every
+// element is touched by one and the same thread. A loop whose end meets its beginning has one at
+// the end of its body. The verifier walks loops twice and asks the same without inserting.
+// Why here: after place, which says who touches what; before smem, which lets buffers share memory
+// only across barriers.
+// Limits: whole buffers count, not their parts; barriers are of the whole block.
+#include <algorithm>
+
+#include "codegen/passes/cuda_passes.h"
+#include "codegen/passes/meeting.h"
+#include "dsl/error.h"
+
+namespace krait {
+namespace {
+
+using Body = std::vector<Statement>;
+using Touches = std::vector<Touch>;
+
+const Touch* met(const Touches& since, const Touch& touch) {
+  for (const Touch& earlier : since)
+    if (meet(earlier, touch)) return &earlier;
+  return nullptr;
+}
+
+class Inserter {
+ public:
+  explicit Inserter(TileProgram& program) : program_(program) {}
+  void run() {
+    Touches since;
+    program_.body = walk(std::move(program_.body), since);
+  }
+
+ private:
+  /// `since`: what was touched since the last barrier, before and after.
+  Body walk(Body body, Touches& since) {
+    Body made;
+    for (Statement& statement : body) {
+      if (For* loop = std::get_if<For>(&statement)) {
+        Touches inside = since;
+        loop->body = walk(std::move(loop->body), inside);
+        if (meets_itself(loop->body)) loop->body.push_back(Barrier{});
+        // A loop may have no round: what lies before it must not meet what lies behind. Where it
+        // touches shared memory at all, a barrier parts them.
+        Touches all;
+        touched(loop->body, all);
+        made.push_back(std::move(statement));
+        since.insert(since.end(), all.begin(), all.end());
+        if (!all.empty()) {
+          made.push_back(Barrier{});
+          since.clear();
+        }
+        continue;
+      }
+      const Touches now = touches_of(program_, statement);
+      if (std::any_of(now.begin(), now.end(),
+                      [&](const Touch& touch) { return met(since, touch) != nullptr; })) {
+        made.push_back(Barrier{});
+        since.clear();
+      }
+      since.insert(since.end(), now.begin(), now.end());
+      made.push_back(std::move(statement));
+    }
+    return made;
+  }
+
+  void touched(const Body& body, Touches& all) const {
+    visit_statements(body, [&](const Statement& statement) {
+      const Touches now = touches_of(program_, statement);
+      all.insert(all.end(), now.begin(), now.end());
+    });
+  }
+
+  /// Touches after the last barrier of the body; whether it has one that is always met.
+  bool trail(const Body& body, Touches& end) const {
+    for (auto statement = body.rbegin(); statement != body.rend(); ++statement) {
+      if (std::holds_alternative<Barrier>(*statement)) return true;
+      if (const For* loop = std::get_if<For>(&*statement)) {
+        trail(loop->body, end);
+        continue;
+      }
+      const Touches now = touches_of(program_, *statement);
+      end.insert(end.end(), now.begin(), now.end());
+    }
+    return false;
+  }
+
+  /// Touches before the first barrier of the body.
+  bool head(const Body& body, Touches& start) const {
+    for (const Statement& statement : body) {
+      if (std::holds_alternative<Barrier>(statement)) return true;
+      if (const For* loop = std::get_if<For>(&statement)) {
+        head(loop->body, start);
+        continue;
+      }
+      const Touches now = touches_of(program_, statement);
+      start.insert(start.end(), now.begin(), now.end());
+    }
+    return false;
+  }
+
+  /// Whether a round may disturb the one before. Shared buffers that are apart now may share bytes
+  /// later on, so that any two of them count.
+  bool meets_itself(const Body& body) const {
+    Touches end, start;
+    trail(body, end);
+    head(body, start);
+    return std::any_of(start.begin(), start.end(), [&](const Touch& touch) {
+      return std::any_of(end.begin(), end.end(), [&](const Touch& earlier) {
+        const bool on_chip = touch.memory >= 0 && earlier.memory >= 0;
+        return meet(earlier, touch) ||
+               (on_chip && touch.memory != earlier.memory && (touch.write || earlier.write));
+      });
+    });
+  }
+
+  TileProgram& program_;
+};
+
+class Checker {
+ public:
+  explicit Checker(const TileProgram& program) : program_(program) {}
+  void run() { walk(program_.body); }
+
+ private:
+  void walk(const Body& body) {
+    for (const Statement& statement : body) {
+      if (std::holds_alternative<Barrier>(statement)) {
+        since_.clear();
+      } else if (const For* loop = std::get_if<For>(&statement)) {
+        const Touches before = since_;
+        // The second round follows the first.
+        walk(loop->body);
+        walk(loop->body);
+        since_.insert(since_.end(), before.begin(), before.end());
+      } else {
+        for (const Touch& touch : touches_of(program_, statement)) {
+          const Touch* other = met(since_, touch);
+          KRAIT_ASSERT(other == nullptr, "tile program ", program_.name, ": no barrier between\n",
+                       to_text(program_, *other->statement), "and\n", to_text(program_, statement));
+        }
+        const Touches now = touches_of(program_, statement);
+        since_.insert(since_.end(), now.begin(), now.end());
+      }
+    }
+  }
+
+  const TileProgram& program_;
+  Touches since_;
+};
+
+}  // namespace
+
+void sync(TileProgram& program) { Inserter(program).run(); }
+
+void verify_sync(const TileProgram& program) { Checker(program).run(); }
+
+}  // namespace krait

@@ -1,0 +1,67 @@
+// Layout: how the points of a tile lie on the threads of a block.
+//
+// A point is found from a register number, a lane (0 to 31) and a warp. Each bit of the lane and of
+// the warp moves along one dimension by a stride, or is a replica: threads that differ in it alone
+// hold the same points. Registers are nested loops, each of so many positions a stride apart. All
+// of these add up without carries where strides are powers of two, so that a coordinate is the OR
+// of what the bits give: the layouts of fragments of tensor core instructions are of this kind too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace krait {
+
+struct Layout {
+  struct Bit {
+    int dim = -1;  // -1: a replica
+    std::int64_t stride = 0;
+    bool operator==(const Bit&) const = default;
+  };
+  struct Loop {
+    int dim = 0;
+    std::int64_t stride = 1, count = 1;
+    bool operator==(const Loop&) const = default;
+  };
+  /// Of the tile. Points at or past an extent are padding: no one computes them.
+  std::vector<std::int64_t> extents;
+  std::vector<Loop> registers;  // innermost first
+  std::vector<Bit> lanes;       // five, lowest first
+  std::vector<Bit> warps;       // as many as the number of warps has bits
+
+  bool operator==(const Layout&) const = default;
+
+  std::int64_t registers_per_thread() const;
+  std::vector<std::int64_t> point(std::int64_t reg, int lane, int warp) const;
+  /// Past the last coordinate that some thread stands at along the dimension.
+  std::int64_t span(int dim) const;
+  bool padded(int dim) const { return span(dim) > extents[static_cast<std::size_t>(dim)]; }
+  /// Bits of lanes and of warps that are replicas.
+  std::uint32_t replica_lanes() const;
+  std::uint32_t replica_warps() const;
+  bool has_replicas() const { return replica_lanes() != 0 || replica_warps() != 0; }
+  /// Every point of the tile belongs to a thread, and to one register of one set of replicas only.
+  bool covers_once() const;
+};
+
+/// "q 16x8 ... " for comments and dumps; `names`: of the dimensions.
+std::string to_text(const Layout& layout, const std::vector<std::string>& names);
+
+/// An extent as `odd` times a power of two that threads can share out: 96 is 3 x 32, 24 is 3 x 8;
+/// others are padded to the next power of two (20 to 32).
+struct PowerSplit {
+  std::int64_t odd = 1, power = 1;
+};
+PowerSplit split_extent(std::int64_t extent);
+
+/// Deals the points of a tile out. `order`: the dimensions, the one that changes fastest first.
+/// First `vector` positions of order[0] (a power of two that divides its power) in registers, then
+/// lanes, then warps (a power of two), and what is left in registers. `first`: loops that every
+/// thread keeps for itself before lanes are dealt out, innermost first, by dimension and count.
+/// `within_warp`: dimensions that warps do not share out.
+Layout deal(const std::vector<std::int64_t>& extents, const std::vector<int>& order,
+            std::int64_t vector, int warps, const std::vector<Layout::Loop>& first = {},
+            const std::vector<int>& within_warp = {});
+
+}  // namespace krait
