@@ -177,10 +177,10 @@ class LanguageModel {
 
  private:
   static LayerOptions layer_options(const Options& options, std::shared_ptr<HostDevice> host) {
-    return {.host = std::move(host), .cotangents = {{"y"}}, .seed = options.seed};
+    return {.on = std::move(host), .cotangents = {{"y"}}, .seed = options.seed};
   }
   static LayerOptions head_options(const Options& options, std::shared_ptr<HostDevice> host) {
-    return {.host = std::move(host), .cotangents = {{"loss"}}, .seed = options.seed};
+    return {.on = std::move(host), .cotangents = {{"loss"}}, .seed = options.seed};
   }
 
   static void make_gradients(const Layer& layer, Tensors& gradients) {

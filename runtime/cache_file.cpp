@@ -68,6 +68,7 @@ std::string encode(const CacheEntry& entry) {
   }
   put(body, entry.source);
   put(body, entry.binary);
+  put(body, entry.text);
   put(body, entry.log);
   return std::string(cache_format) + checksum(body) + body;
 }
@@ -89,7 +90,7 @@ std::optional<CacheEntry> decode(std::string_view bytes) {
     entry.meta.push_back(std::move(field));
   }
   if (!reader.section(entry.source) || !reader.section(entry.binary) ||
-      !reader.section(entry.log) || !reader.at_end()) {
+      !reader.section(entry.text) || !reader.section(entry.log) || !reader.at_end()) {
     return std::nullopt;
   }
   return entry;

@@ -12,12 +12,11 @@ CompilerOptions CompilerOptions::from(const Environment& environment) {
   CompilerOptions options;
   options.disk.directory = environment.cache_directory;
   options.disk.limit_bytes = environment.cache_limit_bytes;
-  options.host = host_target(environment.host_cpu);
   return options;
 }
 
-Compiler::Compiler(CompilerOptions options)
-    : host_(std::move(options.host)), toolchain_(host_.toolchain()) {
+Compiler::Compiler(CompilerOptions options, std::shared_ptr<const CompilerBackend> backend)
+    : backend_(std::move(backend)), toolchain_(backend_->toolchain()) {
   if (options.use_disk) disk_.emplace(std::move(options.disk));
 }
 
@@ -59,11 +58,6 @@ std::shared_ptr<Executable> Compiler::compile(const KernelSource& source) {
   }
 }
 
-Compiler::Pointer Compiler::make(const KernelSource& source, const std::string& key,
-                                 const std::string& object) const {
-  return std::make_shared<Executable>(source.name, key, host_.load(object, source));
-}
-
 Compiler::Pointer Compiler::load_or_compile(const KernelSource& source, const std::string& key) {
   const auto count = [&](std::int64_t Counters::*counter) {
     const std::scoped_lock lock(mutex_);
@@ -72,7 +66,7 @@ Compiler::Pointer Compiler::load_or_compile(const KernelSource& source, const st
   if (disk_) {
     if (const std::optional<CacheEntry> entry = disk_->load(key)) {
       try {
-        Pointer result = make(source, key, entry->binary);
+        Pointer result = backend_->load(source, key, {entry->binary, entry->text, entry->log});
         count(&Counters::from_cache);
         return result;
       } catch (const InternalError&) {
@@ -80,13 +74,16 @@ Compiler::Pointer Compiler::load_or_compile(const KernelSource& source, const st
       }
     }
   }
-  CacheEntry entry;
-  entry.binary = host_.compile(source);
-  Pointer result = make(source, key, entry.binary);
+  const CompiledCode code = backend_->compile(source);
+  Pointer result = backend_->load(source, key, code);
   count(&Counters::compiled);
   if (disk_) {
+    CacheEntry entry;
     entry.key = key;
     entry.source = source.text;
+    entry.binary = code.binary;
+    entry.text = code.text;
+    entry.log = code.log;
     entry.meta = {{"name", source.name},
                   {"backend", std::string(name(source.backend))},
                   {"entry", source.entry},

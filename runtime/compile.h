@@ -12,46 +12,64 @@
 #include <vector>
 
 #include "codegen/kernel_source.h"
+#include "runtime/cache_key.h"
 #include "runtime/disk_cache.h"
 #include "runtime/environment.h"
-#include "runtime/host/orc.h"
 
 namespace krait {
 
 class Pool;
 
-/// A compiled kernel that is loaded and can be called. Keeps its code mapped as long as it lives,
+/// A compiled kernel that is loaded and can be launched. Keeps its code alive as long as it lives,
 /// longer than the Compiler if need be.
 class Executable {
  public:
-  Executable(std::string name, std::string key, HostJit::Loaded loaded)
-      : name_(std::move(name)), key_(std::move(key)), loaded_(std::move(loaded)) {}
+  Executable(std::string name, std::string key, std::string log)
+      : name_(std::move(name)), key_(std::move(key)), log_(std::move(log)) {}
+  virtual ~Executable() = default;
 
   const std::string& name() const { return name_; }
   /// What names it in the kernel cache: 64 hexadecimal digits.
   const std::string& key() const { return key_; }
-  HostKernel host_kernel() const { return loaded_.function; }
+  /// What the compiler said.
+  const std::string& log() const { return log_; }
 
  private:
-  std::string name_, key_;
-  HostJit::Loaded loaded_;
+  std::string name_, key_, log_;
+};
+
+/// What a compiler makes of a source.
+struct CompiledCode {
+  std::string binary;  ///< What is loaded: a relocatable object (host), a device image (CUDA).
+  std::string text;    ///< What else can be loaded, as text: PTX (CUDA), or "".
+  std::string log;
+};
+
+/// Whom a Compiler asks. Safe to use from several threads at once.
+class CompilerBackend {
+ public:
+  virtual ~CompilerBackend() = default;
+  virtual Toolchain toolchain() const = 0;
+  virtual CompiledCode compile(const KernelSource& source) const = 0;
+  /// Throws InternalError for code that is not intact: it is compiled again.
+  virtual std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
+                                           const CompiledCode& code) const = 0;
 };
 
 struct CompilerOptions {
   /// False: kernels are kept in memory only, without a warning.
   bool use_disk = true;
   DiskCacheOptions disk;
-  HostTarget host;
 
-  /// This machine and the process's environment, or those given. Throws UsageError for a variable
+  /// As the process's environment says, or that which is given. Throws UsageError for a variable
   /// with an impossible value.
   static CompilerOptions from(const Environment& environment = read_environment());
 };
 
-/// Safe to use from several threads at once. Sources of backend cuda are not for this compiler.
+/// Safe to use from several threads at once. Sources are those of its backend.
 class Compiler {
  public:
-  explicit Compiler(CompilerOptions options);
+  Compiler(CompilerOptions options, std::shared_ptr<const CompilerBackend> backend);
 
   /// Throws InternalError, with the numbered source, when the text does not compile.
   std::shared_ptr<Executable> compile(const KernelSource& source);
@@ -68,16 +86,14 @@ class Compiler {
   };
   Counters counters() const;
 
-  const HostJit& host() const { return host_; }
   DiskCache* disk() { return disk_ ? &*disk_ : nullptr; }
 
  private:
   using Pointer = std::shared_ptr<Executable>;
 
   Pointer load_or_compile(const KernelSource& source, const std::string& key);
-  Pointer make(const KernelSource& source, const std::string& key, const std::string& object) const;
 
-  HostJit host_;
+  std::shared_ptr<const CompilerBackend> backend_;
   Toolchain toolchain_;
   std::optional<DiskCache> disk_;
 

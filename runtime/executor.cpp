@@ -62,20 +62,19 @@ std::vector<std::int64_t> key_of(BoundTensors tensors) {
 
 }  // namespace
 
-Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled)
+Executor::Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled)
     : plan_(std::move(plan)), device_(std::move(device)) {
   verify(plan_);
   merged_ = merged_dims(plan_);
-  const bool blas = device_->prefers_library();
   for (const PlannedKernel& kernel : plan_.kernels) {
     Launch launch;
     launch.library =
-        blas && kernel.kind == PlannedKernel::Kind::product && fits_library(plan_, kernel);
+        kernel.kind == PlannedKernel::Kind::product && device_->uses_library(plan_, kernel);
     launches_.push_back(std::move(launch));
   }
 }
 
-Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device)
+Executor::Executor(Plan plan, std::shared_ptr<Device> device)
     : Executor(std::move(plan), std::move(device), Uncompiled{}) {
   compile({this}, *device_);
 }
@@ -83,7 +82,7 @@ Executor::Executor(Plan plan, std::shared_ptr<HostDevice> device)
 Executor::~Executor() = default;
 
 std::vector<std::unique_ptr<Executor>> Executor::make(std::vector<Plan> plans,
-                                                      std::shared_ptr<HostDevice> device) {
+                                                      std::shared_ptr<Device> device) {
   std::vector<std::unique_ptr<Executor>> executors;
   std::vector<Executor*> all;
   for (Plan& plan : plans) {
@@ -94,7 +93,7 @@ std::vector<std::unique_ptr<Executor>> Executor::make(std::vector<Plan> plans,
   return executors;
 }
 
-void Executor::compile(const std::vector<Executor*>& executors, HostDevice& device) {
+void Executor::compile(const std::vector<Executor*>& executors, Device& device) {
   struct Item {
     Executor* executor;
     int kernel;
@@ -103,7 +102,6 @@ void Executor::compile(const std::vector<Executor*>& executors, HostDevice& devi
   for (Executor* executor : executors)
     for (std::size_t k = 0; k < executor->launches_.size(); ++k)
       if (!executor->launches_[k].library) items.push_back({executor, static_cast<int>(k)});
-  const VectorTarget target = device.vector_target();
   std::vector<std::exception_ptr> errors(items.size());
   device.pool().parallel_for(static_cast<std::int64_t>(items.size()), 0,
                              [&](std::int64_t begin, std::int64_t end, void*) {
@@ -111,7 +109,7 @@ void Executor::compile(const std::vector<Executor*>& executors, HostDevice& devi
                                  Executor& executor = *items[i].executor;
                                  try {
                                    executor.launches_[items[i].kernel].kernel =
-                                       generate_host(executor.plan_, items[i].kernel, target);
+                                       device.generate(executor.plan_, items[i].kernel);
                                  } catch (...) {
                                    errors[i] = std::current_exception();
                                  }
@@ -130,7 +128,7 @@ void Executor::compile(const std::vector<Executor*>& executors, HostDevice& devi
     launch.executable = executables[i];
     scratch = std::max(scratch, launch.kernel.scratch_bytes);
   }
-  device.pool().reserve_scratch(static_cast<std::size_t>(scratch));
+  device.reserve_scratch(scratch);
 }
 
 std::size_t Executor::library_kernels() const {
@@ -177,7 +175,7 @@ void Executor::prepare(Call& call, BoundTensors tensors) const {
   const Arena place = arena(plan_, sizes);
   if (8 * call.memory.count() < place.bytes) {
     call.memory = Tensor();  // before the larger one comes
-    call.memory = Tensor(DType::f64, {(place.bytes + 7) / 8});
+    call.memory = Tensor(DType::f64, {(place.bytes + 7) / 8}, *device_);
   }
   call.offsets = place.offset;
   ObjectStrides strides;
@@ -214,29 +212,22 @@ void Executor::launch(const Call& call, std::vector<double>* kernel_seconds) con
       launch_one(call, k);
       continue;
     }
+    device_->finish();
     const auto start = Clock::now();
     launch_one(call, k);
+    device_->finish();
     (*kernel_seconds)[k] = std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 
 void Executor::launch_one(const Call& call, std::size_t k) const {
-  Pool& pool = device_->pool();
   const Call::Kernel& kernel = call.kernels[k];
   if (launches_[k].library) {
-    run_gemm(kernel.gemm, device_->blas(), pool, call.pointers.data());
+    device_->product(kernel.gemm, call.pointers.data());
     return;
   }
-  struct Context {
-    HostKernel function;
-    void* const* buffers;
-    const std::int64_t* arguments;
-  } context{launches_[k].executable->host_kernel(), kernel.buffers.data(), kernel.arguments.data()};
-  // One reference is captured, so that the function object needs no memory of its own.
-  pool.parallel_for(kernel.grid, static_cast<std::size_t>(launches_[k].kernel.scratch_bytes),
-                    [&context](std::int64_t begin, std::int64_t end, void* scratch) {
-                      context.function(context.buffers, context.arguments, scratch, begin, end);
-                    });
+  device_->launch({launches_[k].executable.get(), &launches_[k].kernel, kernel.grid, kernel.buffers,
+                   kernel.arguments});
 }
 
 void Executor::run(BoundTensors tensors, std::vector<double>* kernel_seconds) const {

@@ -7,8 +7,7 @@
 
 #include "codegen/generate.h"
 #include "runtime/binding.h"
-#include "runtime/host/device.h"
-#include "runtime/host/gemm.h"
+#include "runtime/device.h"
 #include "runtime/tensor.h"
 #include "schedules/plan.h"
 
@@ -16,13 +15,14 @@ namespace krait {
 
 /// Kernels run in the order of the plan. Several threads may run one Executor at once: temporaries
 /// belong to the call, and are kept for the next one. A call with the shapes and strides of an
-/// earlier one allocates nothing. Results do not depend on the number of threads.
+/// earlier one allocates nothing. Results do not depend on the
+/// number of threads. Work may still run on the device when a call returns.
 class Executor {
  public:
   /// Generates and compiles every kernel of every plan, several at a time, and nothing later on.
   static std::vector<std::unique_ptr<Executor>> make(std::vector<Plan> plans,
-                                                     std::shared_ptr<HostDevice> device);
-  Executor(Plan plan, std::shared_ptr<HostDevice> device);
+                                                     std::shared_ptr<Device> device);
+  Executor(Plan plan, std::shared_ptr<Device> device);
   ~Executor();
 
   const Plan& plan() const { return plan_; }
@@ -52,8 +52,8 @@ class Executor {
     std::shared_ptr<Executable> executable;
   };
 
-  Executor(Plan plan, std::shared_ptr<HostDevice> device, Uncompiled);
-  static void compile(const std::vector<Executor*>& executors, HostDevice& device);
+  Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled);
+  static void compile(const std::vector<Executor*>& executors, Device& device);
   void prepare(Call& call, BoundTensors tensors) const;
   void launch(const Call& call, std::vector<double>* kernel_seconds) const;
   void launch_one(const Call& call, std::size_t kernel) const;
@@ -61,7 +61,7 @@ class Executor {
   void give_back(std::unique_ptr<Call> call) const;
 
   Plan plan_;
-  std::shared_ptr<HostDevice> device_;
+  std::shared_ptr<Device> device_;
   std::vector<MergedDims> merged_;
   std::vector<Launch> launches_;
   mutable std::mutex mutex_;

@@ -44,14 +44,8 @@ Layer::Layer(Layer&&) noexcept = default;
 Layer& Layer::operator=(Layer&&) noexcept = default;
 
 void Layer::build(const LayerOptions& options) {
-  if (options.device != "host") throw UsageError("device", options.device, "host");
-  host_ = options.host;
-  if (!host_) {
-    HostDeviceOptions device = HostDeviceOptions::from();
-    device.threads = options.threads;
-    host_ = std::make_shared<HostDevice>(std::move(device));
-  }
-  schedule_ = merge(host_->schedule(), options.schedule);
+  device_ = options.on ? options.on : make_device(options.device, options.threads);
+  schedule_ = merge(device_->schedule(), options.schedule);
   const PlanKind kind = schedule_.plan.value_or(PlanKind::chunks);
   if (kind == PlanKind::recurrent)
     throw UsageError("schedule: plan", "recurrent", "chunks, step (not on this device yet)");
@@ -66,8 +60,8 @@ void Layer::build(const LayerOptions& options) {
 
   std::vector<Plan> plans;
   if (kind == PlanKind::chunks) {
-    const Target& target = host_->target();
-    schedule_ = with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_}, target);
+    const Target& target = device_->target();
+    schedule_ = device_->with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_});
     Lowered lowered = lower(graph_, schedule_, cotangents_, wanted_);
     const Sizes sizes = with_usual_sizes(graph_, options.sizes);
     require_legal(lowered.forward, sizes, target);
@@ -83,9 +77,9 @@ void Layer::build(const LayerOptions& options) {
   if (steps) plans.push_back(lower_step(graph_, schedule_));
   make_parameters(options);
 
-  const Compiler::Counters before = host_->compiler().counters();
-  std::vector<std::unique_ptr<Executor>> executors = Executor::make(std::move(plans), host_);
-  counters_ = host_->compiler().counters();
+  const Compiler::Counters before = device_->compiler().counters();
+  std::vector<std::unique_ptr<Executor>> executors = Executor::make(std::move(plans), device_);
+  counters_ = device_->compiler().counters();
   counters_.compiled -= before.compiled;
   counters_.from_cache -= before.from_cache;
   counters_.shared -= before.shared;
@@ -111,7 +105,8 @@ void Layer::make_parameters(const LayerOptions& options) {
                     extent.symbol, "\"] in the options");
       shape.push_back(extent.value(options.sizes));
     }
-    const auto [made, added] = parameters_.emplace(input.name, Tensor(input.dtype, shape));
+    const auto [made, added] =
+        parameters_.emplace(input.name, Tensor(input.dtype, shape, *device_));
     parameter_refs_[input.name] = made->second.ref();
   }
   draw_parameters(options.seed);
@@ -120,7 +115,10 @@ void Layer::make_parameters(const LayerOptions& options) {
 void Layer::draw_parameters(std::uint64_t seed) {
   for (Value value : graph_.inputs()) {
     const Input& input = graph_.input_of(value);
-    if (input.role == Role::parameter) draw_parameter(input, seed, parameter_refs_.at(input.name));
+    if (input.role != Role::parameter) continue;
+    const Tensor drawn(input.dtype, parameter_refs_.at(input.name).shape);
+    draw_parameter(input, seed, drawn.ref());
+    set_parameter(input.name, drawn.ref());
   }
 }
 
@@ -139,7 +137,10 @@ TensorRef Layer::parameter(const std::string& name) const {
 }
 
 void Layer::set_parameter(const std::string& name, const TensorRef& value) {
-  copy(value, parameter(name), "parameter " + name);
+  const TensorRef to = parameter(name);
+  const Tensor dense(to.dtype, to.shape);
+  copy(value, dense.ref(), "parameter " + name);
+  device_->write(to.data, dense.data(), to.count() * size_in_bytes(to.dtype));
 }
 
 const Plan* Layer::plan(Pass pass) const {

@@ -23,10 +23,11 @@ namespace krait {
 struct LayerOptions {
   /// Of activations, where the layer is built from a block: f32 or f64.
   DType dtype = DType::f32;
+  /// "host" or "cuda:N". Tensors that the layer takes and gives stand in the device's memory.
   std::string device = "host";
-  /// Layers that are given one share its threads and equal kernels; none: the layer has one of its
-  /// own, as the environment says, with `threads` threads (0: all).
-  std::shared_ptr<HostDevice> host{};
+  /// Layers that are given one share its memory, its threads and equal kernels; none: the layer has
+  /// one of its own, as `device` and the environment say, with `threads` threads (0: all).
+  std::shared_ptr<Device> on{};
   int threads = 0;
   /// What is not set takes what the device says (the user's file, $KRAIT_SCHEDULE), else defaults
   /// for `sizes` on this machine, however many threads. plan=step builds `step` alone.
@@ -71,14 +72,14 @@ class Layer {
   Layer& operator=(Layer&&) noexcept;
 
   const Graph& graph() const { return graph_; }
-  const std::shared_ptr<HostDevice>& host() const { return host_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
 
   // ----------------------------------------------------------------------------------- parameters
   /// Names, in the order in which the block met them.
   std::vector<std::string> parameters() const;
   /// The layer's own memory, dense in storage order; writing there changes the parameter.
   TensorRef parameter(const std::string& name) const;
-  /// Copies from a tensor of the same shape, of any dtype.
+  /// Copies from a tensor of the same shape, of any dtype, in memory of this process.
   void set_parameter(const std::string& name, const TensorRef& value);
   /// Draws all parameters anew.
   void draw_parameters(std::uint64_t seed);
@@ -139,7 +140,7 @@ class Layer {
   const Executor& built(const std::unique_ptr<Executor>& pass, const char* what) const;
 
   Graph graph_;
-  std::shared_ptr<HostDevice> host_;
+  std::shared_ptr<Device> device_;
   Schedule schedule_;
   std::vector<std::string> wanted_, cotangents_, saved_;
   Tensors parameters_;

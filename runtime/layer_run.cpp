@@ -18,7 +18,8 @@ void require_one_of(const char* what, const std::string& name,
 /// Tensors by object of a plan, of the caller and made here.
 class Bindings {
  public:
-  explicit Bindings(const Plan& plan) : plan_(plan), bound_(plan.objects.size(), nullptr) {}
+  Bindings(const Plan& plan, Device& device)
+      : plan_(plan), device_(device), bound_(plan.objects.size(), nullptr) {}
 
   /// Calls f(object, name) for every object of the kind.
   template <typename F>
@@ -33,7 +34,7 @@ class Bindings {
   /// A new tensor for the object, in `home` under `name`.
   void make(std::size_t object, const Sizes& sizes, Tensors& home, const std::string& name) {
     Tensor& made = home[name];
-    made = Tensor(plan_.objects[object].dtype, shape_of(plan_.objects[object], sizes));
+    made = Tensor(plan_.objects[object].dtype, shape_of(plan_.objects[object], sizes), device_);
     made_.push_back(std::make_unique<TensorRef>(made.ref()));
     bound_[object] = made_.back().get();
   }
@@ -41,6 +42,7 @@ class Bindings {
 
  private:
   const Plan& plan_;
+  Device& device_;
   std::vector<const TensorRef*> bound_;
   std::vector<std::unique_ptr<TensorRef>> made_;
 };
@@ -75,7 +77,7 @@ Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs)
   tape.forward_ = &executor;
   tape.inputs_ = parameter_refs_;
   for (const auto& [name, tensor] : inputs) tape.inputs_[name] = tensor;
-  Bindings bindings(executor.plan());
+  Bindings bindings(executor.plan(), *device_);
   bindings.each(kInput, [&](std::size_t object, const std::string& name) {
     auto found = tape.inputs_.find(name);
     if (found != tape.inputs_.end()) bindings.bind(object, &found->second);
@@ -112,7 +114,7 @@ Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const Ten
 
   TensorMap saved;
   for (const auto& [name, tensor] : tape.saved_) saved[name] = tensor.ref();
-  Bindings bindings(executor.plan());
+  Bindings bindings(executor.plan(), *device_);
   bindings.each(kInput, [&](std::size_t object, const std::string& name) {
     const bool cotangent = name.rfind("cot.", 0) == 0;
     const TensorMap& from = cotangent ? cotangents : saved.count(name) ? saved : tape.inputs_;
@@ -139,7 +141,11 @@ Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const Ten
       throw UsageError("shape of gradient " + name, shape_text(gradients.at(name).shape),
                        shape_text(sum.shape()));
   executor.run(bindings.tensors());
-  for (const auto& [name, sum] : sums) add(sum.ref(), gradients.at(name), "gradient " + name);
+  for (const auto& [name, sum] : sums) {
+    device_->add(sum.ref(), gradients.at(name));
+  }
+  // The sums' memory must stand until they are added.
+  if (!sums.empty()) device_->finish();
   return results;
 }
 

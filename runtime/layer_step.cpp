@@ -119,7 +119,7 @@ void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorM
     call->bound[i] = state;
     if (role.in_place) continue;
     if (call->left[i].shape() != state->shape) {
-      call->left[i] = Tensor(state->dtype, state->shape);
+      call->left[i] = Tensor(state->dtype, state->shape, *device_);
       call->left_refs[i] = call->left[i].ref();
     }
     call->bound[i] = &call->left_refs[i];
@@ -127,7 +127,7 @@ void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorM
   executor.run(call->bound);
   for (std::size_t i = 0; i < plan.objects.size(); ++i)
     if (step_roles_[i].kind == StepRole::Kind::left && !step_roles_[i].in_place)
-      copy(call->left_refs[i], *call->bound[step_roles_[i].partner], plan.objects[i].name);
+      device_->copy(call->left_refs[i], *call->bound[step_roles_[i].partner]);
 
   const std::scoped_lock lock(step_calls_->mutex);
   step_calls_->idle.push_back(std::move(call));
@@ -147,7 +147,7 @@ Tensors Layer::zero_states(const Sizes& sizes) const {
     const Input& input = graph_.input_of(*graph_.find_input(pair.in));
     Shape shape;
     for (const auto& axis : input.order) shape.push_back(graph_.axis(axis).extent.value(sizes));
-    states.emplace(pair.in, Tensor(input.dtype, shape));
+    states.emplace(pair.in, Tensor(input.dtype, shape, *device_));
   }
   return states;
 }

@@ -17,4 +17,24 @@ struct LibraryStatus {
 LibraryStatus find_library(const std::string& name, const std::string& variable,
                            const std::vector<std::string>& names);
 
+/// A library that is open for as long as the process lives.
+struct Library {
+  std::string what, path;
+  void* handle = nullptr;
+
+  /// Sets `function` to the symbol. Throws EnvironmentError where the library lacks it.
+  template <typename F>
+  void find(const char* name, F& function) const {
+    function = reinterpret_cast<F>(symbol(name));
+  }
+
+ private:
+  void* symbol(const char* name) const;
+};
+
+/// Looks in the same way, and keeps it open. Throws EnvironmentError "WHAT is missing (REASON);
+/// REMEDY" where there is none.
+Library open_library(const std::string& what, const std::string& variable,
+                     const std::vector<std::string>& names, const std::string& remedy);
+
 }  // namespace krait

@@ -5,7 +5,8 @@
 
 #include "dsl/differentiate.h"
 #include "dsl/error.h"
-#include "runtime/host_runner.h"
+#include "runtime/device.h"
+#include "runtime/layer_runner.h"
 #include "schedules/chunk.h"
 
 namespace krait {
@@ -66,22 +67,23 @@ class EvaluateRunner : public Runner {
 }  // namespace
 
 const std::vector<std::string>& runner_devices() {
-  static const std::vector<std::string> devices{"evaluate", "host"};
+  static const std::vector<std::string> devices{"evaluate", "host", "cuda:N"};
   return devices;
 }
 
 void require_device(const std::string& device, const std::string& field) {
   std::string allowed;
   for (const std::string& known : runner_devices()) {
-    if (device == known) return;
+    if (device == known && known != "cuda:N") return;
     allowed += (allowed.empty() ? "" : ", ") + known;
   }
+  if (is_cuda_device(device)) return;
   throw UsageError(field, device, allowed);
 }
 
 std::unique_ptr<Runner> make_runner(const std::string& device, const RunRequest& request) {
   require_device(device, "device");
-  if (device == "host") return make_host_runner(request);
+  if (device != "evaluate") return make_layer_runner(device, request);
   return std::make_unique<EvaluateRunner>(request);
 }
 

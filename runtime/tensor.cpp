@@ -6,7 +6,9 @@
 #include <new>
 
 #include "dsl/error.h"
+#include "runtime/device.h"
 #include "runtime/half.h"
+#include "runtime/host/device.h"
 
 namespace krait {
 namespace {
@@ -128,17 +130,29 @@ bool TensorRef::is_dense() const {
   return true;
 }
 
-Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+namespace {
+
+std::int64_t bytes_for(DType dtype, const Shape& shape) {
   std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(count_of(shape_), size_in_bytes(dtype), &bytes))
-    throw UsageError("shape", shape_text(shape_), "fewer bytes than 2^63");
-  void* memory = ::operator new(static_cast<std::size_t>(bytes), alignment, std::nothrow);
-  if (!memory) throw EnvironmentError(text("no memory for a tensor of ", bytes, " bytes"));
-  data_.reset(memory);
-  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  if (__builtin_mul_overflow(count_of(shape), size_in_bytes(dtype), &bytes))
+    throw UsageError("shape", shape_text(shape), "fewer bytes than 2^63");
+  return bytes;
 }
 
-void Tensor::Free::operator()(void* memory) const { ::operator delete(memory, alignment); }
+}  // namespace
+
+std::shared_ptr<void> host_memory(std::int64_t bytes) {
+  void* memory = ::operator new(static_cast<std::size_t>(bytes), alignment, std::nothrow);
+  if (!memory) throw EnvironmentError(text("no memory for a tensor of ", bytes, " bytes"));
+  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  return {memory, [](void* of) { ::operator delete(of, alignment); }};
+}
+
+Tensor::Tensor(DType dtype, Shape shape)
+    : dtype_(dtype), shape_(std::move(shape)), data_(host_memory(bytes_for(dtype_, shape_))) {}
+
+Tensor::Tensor(DType dtype, Shape shape, Device& device)
+    : dtype_(dtype), shape_(std::move(shape)), data_(device.allocate(bytes_for(dtype_, shape_))) {}
 
 void Tensor::require_dtype(DType wanted) const {
   if (wanted != dtype_)

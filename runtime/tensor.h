@@ -54,18 +54,25 @@ struct TensorRef {
 /// Tensors by name.
 using TensorMap = std::map<std::string, TensorRef>;
 
-/// Dense memory, aligned to 64 bytes, zero to begin with.
+class Device;
+
+/// Dense memory, aligned to 64 bytes, zero to begin with: of this process, or of a device, whose
+/// elements are read and written by way of it (device.h).
 class Tensor {
  public:
   Tensor() = default;
   Tensor(DType dtype, Shape shape);
+  Tensor(DType dtype, Shape shape, Device& device);
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(Tensor&&) noexcept = default;
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   std::int64_t count() const { return data_ ? count_of(shape_) : 0; }
   void* data() { return data_.get(); }
   const void* data() const { return data_.get(); }
-  /// The elements. Throws UsageError where T is not the tensor's dtype.
+  /// The elements, of a tensor in memory of this process. Throws UsageError where T is not the
+  /// tensor's dtype.
   template <typename T>
   T* data_as() {
     require_dtype(dtype_of<T>());
@@ -79,14 +86,11 @@ class Tensor {
   TensorRef ref() const { return {data_.get(), dtype_, shape_}; }
 
  private:
-  struct Free {
-    void operator()(void* memory) const;
-  };
   void require_dtype(DType wanted) const;
 
   DType dtype_ = DType::f32;
   Shape shape_;
-  std::unique_ptr<void, Free> data_;
+  std::shared_ptr<void> data_;  // of this tensor alone
 };
 
 using Tensors = std::map<std::string, Tensor>;

@@ -36,4 +36,16 @@ Target machine_target(int vector_bits) {
   return target;
 }
 
+Target gpu_target(const std::string& name, std::int64_t multiprocessors,
+                  std::int64_t memory_bytes) {
+  Target target;
+  target.name = name;
+  target.threads = multiprocessors;
+  target.vector_bits = 128 * 32;
+  target.memory_bytes = memory_bytes;
+  target.cycles_per_second = 1.5e9;
+  target.memory_bytes_per_second = 2e12;
+  return target;
+}
+
 }  // namespace krait

@@ -47,4 +47,8 @@ struct Target {
 /// on that number.
 Target machine_target(int vector_bits);
 
+/// A GPU of so many multiprocessors and bytes of memory, about as fast as one of its kind. What
+/// fits on chip is judged where kernels are generated.
+Target gpu_target(const std::string& name, std::int64_t multiprocessors, std::int64_t memory_bytes);
+
 }  // namespace krait

@@ -22,4 +22,8 @@ struct CudaTarget {
   bool operator==(const CudaTarget&) const = default;
 };
 
+/// Of a part by ten times its compute capability. Throws UsageError for one that krait does not
+/// know, with those that it does.
+CudaTarget cuda_target(int capability);
+
 }  // namespace krait

@@ -124,13 +124,14 @@ class Bench {
     options_.step = false;
     HostDeviceOptions device = HostDeviceOptions::from();
     device.threads = static_cast<int>(flags.threads);
-    options_.host = std::make_shared<HostDevice>(std::move(device));
-    report_.threads = options_.host->pool().threads();
+    host_ = std::make_shared<HostDevice>(std::move(device));
+    options_.on = host_;
+    report_.threads = host_->pool().threads();
   }
 
   Report run() {
     const Passes passes = passes_of(flags_.passes);
-    report_.limits = measure_limits(*options_.host, problem_.dtype);
+    report_.limits = measure_limits(*host_, problem_.dtype);
     if (passes.forward) time_forward();
     if (passes.backward) time_backward();
     if (passes.step) time_step();
@@ -164,8 +165,7 @@ class Bench {
 
   void keep(Times times, const Layer& layer, const std::vector<Pass>& passes, const Sizes& sizes) {
     for (const Pass pass : passes)
-      for (const KernelStats& kernel :
-           plan_stats(*layer.plan(pass), sizes, options_.host->vector_target()))
+      for (const KernelStats& kernel : plan_stats(*layer.plan(pass), sizes, host_->vector_target()))
         times.flops += kernel.flops;
     report_.times.push_back(std::move(times));
   }
@@ -255,6 +255,7 @@ class Bench {
   const Flags& flags_;
   const std::vector<CliBlock>& blocks_;
   Problem problem_;
+  std::shared_ptr<HostDevice> host_;
   LayerOptions options_;
   Schedule schedule_;
   Report report_;

@@ -117,7 +117,7 @@ KernelSource arithmetic_source(const VectorTarget& target, DType dtype) {
 
 void run(HostDevice& device, const Executable& kernel, void* const* buffers, std::int64_t items) {
   device.pool().parallel_for(items, 0, [&](std::int64_t begin, std::int64_t end, void*) {
-    kernel.host_kernel()(buffers, nullptr, nullptr, begin, end);
+    host_kernel(kernel)(buffers, nullptr, nullptr, begin, end);
   });
 }
 

@@ -5,18 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "runtime/gemm_calls.h"
+
 namespace krait {
 
 class Pool;
-
-/// c (m, n) = op(a) op(b), or c += op(a) op(b); all in row-major order, op(a) is (m, k) and op(b)
-/// is (k, n). A transposed operand lies in memory as (k, m) or (n, k).
-struct GemmShape {
-  std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;  ///< Elements from one row in memory to the next.
-  bool accumulate = false;
-};
 
 /// A library that cannot be loaded, or lacks what is needed, counts as absent; that is no error.
 ///

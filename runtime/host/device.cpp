@@ -1,7 +1,10 @@
 #include "runtime/host/device.h"
 
+#include <cstring>
+
 #include "dsl/error.h"
 #include "runtime/file.h"
+#include "runtime/host/gemm.h"
 
 namespace krait {
 namespace {
@@ -19,6 +22,7 @@ Schedule read_schedule(const std::string& path) {
 HostDeviceOptions HostDeviceOptions::from(const Environment& environment) {
   HostDeviceOptions options;
   options.compiler = CompilerOptions::from(environment);
+  options.host = host_target(environment.host_cpu);
   options.libblas = environment.libblas;
   if (!environment.schedule_file.empty())
     options.schedule = read_schedule(environment.schedule_file);
@@ -26,11 +30,12 @@ HostDeviceOptions HostDeviceOptions::from(const Environment& environment) {
 }
 
 HostDevice::HostDevice(HostDeviceOptions options)
-    : compiler_(std::move(options.compiler)),
+    : backend_(std::make_shared<HostBackend>(std::move(options.host))),
+      compiler_(std::move(options.compiler), backend_),
       blas_named_(!options.libblas.empty()),
       blas_(std::move(options.libblas)),
       pool_(options.threads),
-      target_(machine_target(compiler_.host().target().vector_bits)),
+      target_(machine_target(backend_->jit().target().vector_bits)),
       schedule_(options.schedule) {}
 
 bool HostDevice::prefers_library() const {
@@ -40,11 +45,58 @@ bool HostDevice::prefers_library() const {
 }
 
 VectorTarget HostDevice::vector_target() const {
-  const HostTarget& host = compiler_.host().target();
+  const HostTarget& host = backend_->jit().target();
   VectorTarget target;
   target.vector_bits = host.vector_bits;
   target.vector_registers = host.vector_registers;
   return target;
+}
+
+const std::string& HostDevice::name() const {
+  static const std::string host = "host";
+  return host;
+}
+
+std::shared_ptr<void> HostDevice::allocate(std::int64_t bytes) { return host_memory(bytes); }
+
+void HostDevice::write(void* memory, const void* from, std::int64_t bytes) {
+  std::memcpy(memory, from, static_cast<std::size_t>(bytes));
+}
+
+void HostDevice::read(void* to, const void* memory, std::int64_t bytes) {
+  std::memcpy(to, memory, static_cast<std::size_t>(bytes));
+}
+
+void HostDevice::copy(const TensorRef& from, const TensorRef& to) { krait::copy(from, to); }
+void HostDevice::add(const TensorRef& from, const TensorRef& to) { krait::add(from, to); }
+
+bool HostDevice::uses_library(const Plan& plan, const PlannedKernel& kernel) const {
+  return prefers_library() && fits_library(plan, kernel);
+}
+
+GeneratedKernel HostDevice::generate(const Plan& plan, int kernel) const {
+  return generate_host(plan, kernel, vector_target());
+}
+
+void HostDevice::reserve_scratch(std::int64_t bytes) {
+  pool_.reserve_scratch(static_cast<std::size_t>(bytes));
+}
+
+void HostDevice::launch(const Launch& launch) {
+  struct Context {
+    HostKernel function;
+    void* const* buffers;
+    const std::int64_t* arguments;
+  } context{host_kernel(*launch.executable), launch.buffers.data(), launch.arguments.data()};
+  // One reference is captured, so that the function object needs no memory of its own.
+  pool_.parallel_for(launch.grid, static_cast<std::size_t>(launch.kernel->scratch_bytes),
+                     [&context](std::int64_t begin, std::int64_t end, void* scratch) {
+                       context.function(context.buffers, context.arguments, scratch, begin, end);
+                     });
+}
+
+void HostDevice::product(const GemmCalls& calls, void* const* pointers) {
+  run_gemm(calls, blas_, pool_, pointers);
 }
 
 }  // namespace krait

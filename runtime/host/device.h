@@ -5,16 +5,17 @@
 #include <string>
 
 #include "codegen/llvm/vector_target.h"
-#include "runtime/compile.h"
+#include "runtime/device.h"
 #include "runtime/host/blas.h"
+#include "runtime/host/compiler.h"
 #include "runtime/host/pool.h"
-#include "schedules/schedule.h"
-#include "schedules/target.h"
 
 namespace krait {
 
 struct HostDeviceOptions {
   CompilerOptions compiler;
+  /// What kernels are compiled for.
+  HostTarget host;
   /// The only BLAS to try, "" for those of the system. One that cannot be loaded ("none") leaves
   /// products to generated kernels.
   std::string libblas;
@@ -27,25 +28,41 @@ struct HostDeviceOptions {
   static HostDeviceOptions from(const Environment& environment = read_environment());
 };
 
-/// Layers that share a device share its threads and every kernel that is equal. Safe to use from
-/// several threads at once.
-class HostDevice {
+class HostDevice : public Device {
  public:
   explicit HostDevice(HostDeviceOptions options = HostDeviceOptions::from());
 
-  Compiler& compiler() { return compiler_; }
-  Pool& pool() { return pool_; }
+  const std::string& name() const override;
+  const Target& target() const override { return target_; }
+  const Schedule& schedule() const override { return schedule_; }
+  Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const override {
+    return krait::with_defaults(given, request, target_);
+  }
+  Compiler& compiler() override { return compiler_; }
+  Pool& pool() override { return pool_; }
+
+  std::shared_ptr<void> allocate(std::int64_t bytes) override;
+  void write(void* memory, const void* from, std::int64_t bytes) override;
+  void read(void* to, const void* memory, std::int64_t bytes) override;
+  void copy(const TensorRef& from, const TensorRef& to) override;
+  void add(const TensorRef& from, const TensorRef& to) override;
+
+  /// Products go to the BLAS where there is one that can do them, unless its kernels work in
+  /// narrower vectors than generated ones do and nobody asked for it by name.
+  bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override;
+  GeneratedKernel generate(const Plan& plan, int kernel) const override;
+  void reserve_scratch(std::int64_t bytes) override;
+  void launch(const Launch& launch) override;
+  void product(const GemmCalls& calls, void* const* pointers) override;
+  void finish() override {}
+
   const Blas& blas() const { return blas_; }
-  /// Whether products go to the BLAS: where there is one, unless its kernels work in narrower
-  /// vectors than generated ones do and nobody asked for it by name.
   bool prefers_library() const;
   /// What kernels are generated for.
   VectorTarget vector_target() const;
-  /// What schedules are judged on.
-  const Target& target() const { return target_; }
-  const Schedule& schedule() const { return schedule_; }
 
  private:
+  std::shared_ptr<const HostBackend> backend_;
   Compiler compiler_;
   bool blas_named_;
   Blas blas_;
@@ -53,5 +70,8 @@ class HostDevice {
   Target target_;
   Schedule schedule_;
 };
+
+/// Memory of this process, zero, aligned to 64 bytes. Throws EnvironmentError where there is none.
+std::shared_ptr<void> host_memory(std::int64_t bytes);
 
 }  // namespace krait

@@ -1,41 +1,10 @@
-// Products of a plan by a BLAS: tensors with any strides as matrices, and loops over the rest.
+// Products of a plan by a BLAS of the machine.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
+#include "runtime/gemm_calls.h"
 #include "runtime/host/blas.h"
-#include "schedules/plan.h"
 
 namespace krait {
-
-/// Strides of each object of a plan, in elements.
-using ObjectStrides = std::vector<std::vector<std::int64_t>>;
-
-/// One product, cut into calls of a library. Axes that lie alike in both tensors that have them are
-/// one dimension of a matrix; what does not fit a matrix is looped over.
-struct GemmCalls {
-  struct Loop {
-    std::int64_t count = 1;
-    std::int64_t a = 0, b = 0, c = 0;  // strides
-    bool sum = false;                  // all but its first position are added to c
-  };
-  GemmShape shape;
-  DType dtype = DType::f32;
-  int a = -1, b = -1, c = -1;  // objects
-  std::int64_t a_offset = 0, b_offset = 0, c_offset = 0;
-  std::vector<Loop> loops;
-};
-
-/// Whether a library can compute this kernel (kind product) whatever the sizes: one dtype, f32 or
-/// f64, one view a tensor that never leaves its bounds, and, with dense tensors, products that are
-/// large enough to be worth a call each.
-bool fits_library(const Plan& plan, const PlannedKernel& kernel);
-
-/// The calls of a kernel that fits. Any strides will do; bad ones (no unit stride, rows that
-/// overlap) only make more and smaller calls.
-GemmCalls gemm_calls(const Plan& plan, const PlannedKernel& kernel, const Sizes& sizes,
-                     const ObjectStrides& strides);
 
 /// `pointers`: of each object of the plan. Sums run in an order that only the sizes and strides
 /// fix.

@@ -36,7 +36,7 @@ std::shared_ptr<HostDevice> device() {
 
 LayerOptions options(const std::string& schedule = "chunk=8") {
   LayerOptions options;
-  options.host = device();
+  options.on = device();
   options.schedule = parse_schedule(schedule);
   return options;
 }
@@ -183,7 +183,7 @@ TEST_CASE("layers that cannot be built") {
   refused(outer_product, options(), "without a sum over one of these axes");
   with = options();
   with.threads = -1;
-  with.host.reset();
+  with.on.reset();
   refused(retention, with, "threads");
 }
 

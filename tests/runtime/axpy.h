@@ -54,7 +54,7 @@ inline bool axpy_is_right(const Executable& kernel, int factor, Pool& pool) {
   void* const buffers[] = {x.data(), y.data()};
   const std::int64_t arguments[] = {3};
   pool.parallel_for(points, 0, [&](std::int64_t begin, std::int64_t end, void* scratch) {
-    kernel.host_kernel()(buffers, arguments, scratch, begin, end);
+    host_kernel(kernel)(buffers, arguments, scratch, begin, end);
   });
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (y[i] != static_cast<float>(i % 7 + 3 * factor * (i % 100))) return false;

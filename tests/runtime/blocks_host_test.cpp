@@ -9,7 +9,7 @@ LayerOptions options(DType dtype, const std::string& schedule, int threads = 2) 
   LayerOptions options;
   options.dtype = dtype;
   options.schedule = parse_schedule(schedule);
-  options.host = test_device(threads);
+  options.on = test_device(threads);
   return options;
 }
 

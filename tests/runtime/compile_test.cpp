@@ -4,6 +4,8 @@
 #include <thread>
 
 #include "dsl/error.h"
+#include "runtime/host/compiler.h"
+#include "runtime/host/pool.h"
 #include "tests/runtime/axpy.h"
 #include "tests/runtime/scratch_directory.h"
 
@@ -14,18 +16,20 @@ using test::ScratchDirectory;
 
 namespace {
 
+std::shared_ptr<HostBackend> host_backend(const std::string& cpu = "") {
+  return std::make_shared<HostBackend>(host_target(cpu));
+}
+
 CompilerOptions options_at(const std::filesystem::path& directory) {
   CompilerOptions options;
   options.disk.directory = directory;
   options.disk.warn = [](const std::string& message) { FAIL(message); };
-  options.host = host_target();
   return options;
 }
 
 CompilerOptions in_memory() {
   CompilerOptions options;
   options.use_disk = false;
-  options.host = host_target();
   return options;
 }
 
@@ -41,7 +45,7 @@ KernelSource kernel(const std::string& body, const std::string& declarations = "
 }
 
 std::string error_of(const KernelSource& source) {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   for (int attempt = 0; attempt < 2; ++attempt) {  // a failure is not remembered as a success
     try {
       compiler.compile(source);
@@ -55,7 +59,7 @@ std::string error_of(const KernelSource& source) {
 }  // namespace
 
 TEST_CASE("text becomes a function that the pool runs") {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   const std::shared_ptr<Executable> kernel = compiler.compile(axpy_source());
   CHECK(kernel->name() == "axpy");
   CHECK(kernel->key().size() == 64);
@@ -68,7 +72,7 @@ TEST_CASE("text becomes a function that the pool runs") {
 TEST_CASE("an executable outlives its compiler") {
   std::shared_ptr<Executable> kernel;
   {
-    Compiler compiler(in_memory());
+    Compiler compiler(in_memory(), host_backend());
     kernel = compiler.compile(axpy_source(5));
   }
   Pool pool(2);
@@ -80,7 +84,7 @@ TEST_CASE("a second compiler on the same directory compiles nothing") {
   const std::vector<KernelSource> sources = {axpy_source(1), axpy_source(2), axpy_source(1)};
   Pool pool(2);
   for (const bool warm : {false, true}) {
-    Compiler compiler(options_at(scratch.path()));
+    Compiler compiler(options_at(scratch.path()), host_backend());
     const auto kernels = compiler.compile_all(sources, pool);
     REQUIRE(kernels.size() == 3);
     CHECK(kernels[0] == kernels[2]);
@@ -96,9 +100,8 @@ TEST_CASE("a second compiler on the same directory compiles nothing") {
 TEST_CASE("another CPU has entries of its own") {
   ScratchDirectory scratch;
   CompilerOptions options = options_at(scratch.path());
-  Compiler(options).compile(axpy_source());
-  options.host = host_target("x86-64");
-  Compiler other(options);
+  Compiler(options, host_backend()).compile(axpy_source());
+  Compiler other(options, host_backend("x86-64"));
   Pool pool(1);
   CHECK(axpy_is_right(*other.compile(axpy_source()), 1, pool));
   CHECK(other.counters().compiled == 1);
@@ -106,7 +109,7 @@ TEST_CASE("another CPU has entries of its own") {
 }
 
 TEST_CASE("threads that ask for one key at once share one compile") {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   std::vector<std::shared_ptr<Executable>> kernels(8);
   std::vector<std::thread> threads;
   for (auto& kernel : kernels) {
@@ -122,7 +125,7 @@ TEST_CASE("a cache entry that is broken is compiled again and replaced") {
   ScratchDirectory scratch;
   std::string key;
   {
-    Compiler compiler(options_at(scratch.path()));
+    Compiler compiler(options_at(scratch.path()), host_backend());
     key = compiler.compile(axpy_source())->key();
   }
   const std::filesystem::path file = scratch.path() / (key + ".krait");
@@ -130,7 +133,7 @@ TEST_CASE("a cache entry that is broken is compiled again and replaced") {
   Pool pool(1);
   const auto repaired = [&](const std::string& bytes) {
     test::write_file(file, bytes);
-    Compiler compiler(options_at(scratch.path()));
+    Compiler compiler(options_at(scratch.path()), host_backend());
     CHECK(axpy_is_right(*compiler.compile(axpy_source()), 1, pool));
     CHECK(compiler.counters().compiled == 1);
     CHECK(compiler.counters().from_cache == 0);
@@ -183,7 +186,7 @@ TEST_CASE("a call out of the module is refused by name") {
 }
 
 TEST_CASE("copies and fills of the C library are there") {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   const auto kernel_ = compiler.compile(
       kernel("  %s0 = getelementptr i8, ptr %x, i64 1\n"
              "  call void @llvm.memmove.p0.p0.i64(ptr %s0, ptr %x, i64 %end, i1 false)\n"
@@ -196,13 +199,13 @@ TEST_CASE("copies and fills of the C library are there") {
   std::string bytes(200, 'x');
   bytes.replace(0, 5, "abcde");
   void* const buffers[] = {bytes.data()};
-  kernel_->host_kernel()(buffers, nullptr, nullptr, 0, 5);
+  host_kernel (*kernel_)(buffers, nullptr, nullptr, 0, 5);
   CHECK(bytes.substr(0, 7) == "\7\7\7\7\7ex");
   CHECK(bytes.substr(100, 6) == "aabcdx");
 }
 
 TEST_CASE("products and sums are fused where the text says so and nowhere else") {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   const auto run = [&](const std::string& operation, const std::string& declarations) {
     const auto executable =
         compiler.compile(kernel("  %p1 = getelementptr float, ptr %x, i64 1\n"
@@ -212,7 +215,7 @@ TEST_CASE("products and sums are fused where the text says so and nowhere else")
     const float a = 1 + 0x1p-12f;
     float values[] = {a, -(a * a)};
     void* const buffers[] = {values};
-    executable->host_kernel()(buffers, nullptr, nullptr, 0, 1);
+    host_kernel (*executable)(buffers, nullptr, nullptr, 0, 1);
     return values[0];
   };
   CHECK(run("  %m = fmul float %v, %v\n  %r = fadd float %m, %c\n", "") == 0);
@@ -221,7 +224,7 @@ TEST_CASE("products and sums are fused where the text says so and nowhere else")
 }
 
 TEST_CASE("compile_all gives the first error in order and compiles the rest") {
-  Compiler compiler(in_memory());
+  Compiler compiler(in_memory(), host_backend());
   Pool pool(2);
   KernelSource first = kernel("  first fault\n"), second = kernel("  second fault\n");
   const std::vector<KernelSource> sources = {axpy_source(1), first, second, axpy_source(2)};

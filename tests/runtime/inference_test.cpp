@@ -12,7 +12,7 @@ namespace {
 void check_forward(const BlockFunction& block, const Sizes& sizes) {
   LayerOptions options;
   options.dtype = DType::f64;
-  options.host = test_device();
+  options.on = test_device();
   options.wanted = std::vector<std::string>();
   options.step = false;
   options.schedule = parse_schedule("chunk=8");

@@ -31,7 +31,7 @@ LayerOptions options(DType dtype = DType::f64, const std::string& schedule = "ch
   LayerOptions options;
   options.dtype = dtype;
   options.schedule = parse_schedule(schedule);
-  options.host = test_device();
+  options.on = test_device();
   return options;
 }
 
@@ -59,10 +59,10 @@ TEST_CASE("a call compiles nothing") {
   const LayerOptions with = options();
   const Layer layer(retention, with);
   CHECK(layer.counters().compiled > 0);
-  const Compiler::Counters built = with.host->compiler().counters();
+  const Compiler::Counters built = with.on->compiler().counters();
   check_layer(layer, random_inputs(layer.graph(), {{"b", 1}, {"t", 20}}, 4), 1e-12);
   check_layer(layer, random_inputs(layer.graph(), {{"b", 3}, {"t", 33}}, 4), 1e-12);
-  const Compiler::Counters after = with.host->compiler().counters();
+  const Compiler::Counters after = with.on->compiler().counters();
   CHECK(after.compiled == built.compiled);
   CHECK(after.shared == built.shared);
   const Layer again(retention, with);
@@ -214,7 +214,7 @@ TEST_CASE("what a schedule leaves open is picked for the shape, whatever the num
   const Layer layer(retention, with);
   CHECK(layer.schedule().chunk.has_value());
   CHECK(layer.plan(Pass::forward)->schedule == layer.schedule());
-  with.host = test_device(1);
+  with.on = test_device(1);
   CHECK(Layer(retention, with).schedule() == layer.schedule());
   with.schedule = parse_schedule("chunk=7");
   CHECK(Layer(retention, with).schedule().chunk == 7);
@@ -225,7 +225,7 @@ TEST_CASE("a user's file fills what the layer's own schedule leaves open") {
   device.compiler.use_disk = false;
   device.schedule = parse_schedule("chunk=24 backward.chunk=8");
   LayerOptions with = options(DType::f32, "");
-  with.host = std::make_shared<HostDevice>(device);
+  with.on = std::make_shared<HostDevice>(device);
   with.step = false;
   CHECK(to_text(Layer(retention, with).schedule()) == "chunk=24 backward.chunk=8");
   with.schedule = parse_schedule("backward.chunk=12");

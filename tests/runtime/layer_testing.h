@@ -18,7 +18,7 @@ inline LayerOptions layer_options(DType dtype, const std::string& schedule,
   LayerOptions options;
   options.dtype = dtype;
   options.schedule = parse_schedule(schedule);
-  options.host = host ? std::move(host) : test_device();
+  options.on = host ? std::move(host) : test_device();
   return options;
 }
 

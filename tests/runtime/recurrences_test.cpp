@@ -57,7 +57,7 @@ TEST_CASE("recurrences of a user's own: outputs and gradients, any length") {
       LayerOptions options;
       options.dtype = dtype;
       options.schedule = parse_schedule("chunk=16 backward.chunk=8");
-      options.host = test_device();
+      options.on = test_device();
       const Layer layer(block, options);
       for (std::int64_t length : {1, 15, 16, 17, 53}) {
         INFO(name << " " << krait::name(dtype) << " t " << length);
@@ -73,7 +73,7 @@ TEST_CASE("recurrences of a user's own, step by step") {
     LayerOptions options;
     options.dtype = DType::f64;
     options.schedule = parse_schedule("plan=step");
-    options.host = test_device();
+    options.on = test_device();
     const Layer layer(block, options);
     const std::int64_t length = 9;
     const Graph& graph = layer.graph();

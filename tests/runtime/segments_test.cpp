@@ -61,16 +61,16 @@ TEST_CASE(
       LayerOptions options;
       options.dtype = dtype;
       options.schedule = parse_schedule(schedule);
-      options.host = test_device();
+      options.on = test_device();
       const Layer layer(turned, options);
-      const Compiler::Counters built = options.host->compiler().counters();
+      const Compiler::Counters built = options.on->compiler().counters();
       for (std::int64_t length : {1, 3, 4, 5, 17, 61, 300}) {
         INFO(schedule << " " << name(dtype) << " t " << length);
         const Tensors64 inputs =
             random_inputs(layer.graph(), {{"b", length > 100 ? 1 : 2}, {"t", length}}, 4);
         check_layer(layer, inputs, dtype == DType::f64 ? 1e-12 : 1e-5);
       }
-      CHECK(options.host->compiler().counters().compiled == built.compiled);
+      CHECK(options.on->compiler().counters().compiled == built.compiled);
     }
 }
 

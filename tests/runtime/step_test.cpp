@@ -34,7 +34,7 @@ LayerOptions options(DType dtype, const std::string& schedule = "chunk=8") {
   LayerOptions options;
   options.dtype = dtype;
   options.schedule = parse_schedule(schedule);
-  options.host = test_device();
+  options.on = test_device();
   options.wanted = std::vector<std::string>{};
   return options;
 }
@@ -83,7 +83,7 @@ TEST_CASE("a window is what its first part and then single steps give") {
 TEST_CASE("a step allocates nothing") {
   for (const char* libblas : {"", "none"}) {
     LayerOptions with = options(DType::f32, "plan=step");
-    with.host = test_device(2, libblas);
+    with.on = test_device(2, libblas);
     const Layer layer(recurrence, with);
     const Tensor u = random({3, 1, 32}, 1, DType::f32);
     Tensor y(DType::f32, {3, 1, 20});

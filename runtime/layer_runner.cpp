@@ -1,4 +1,4 @@
-#include "runtime/host_runner.h"
+#include "runtime/layer_runner.h"
 
 #include "dsl/error.h"
 #include "runtime/layer.h"
@@ -6,9 +6,10 @@
 namespace krait {
 namespace {
 
-class HostRunner : public Runner {
+class LayerRunner : public Runner {
  public:
-  explicit HostRunner(const RunRequest& request) : layer_(request.graph, options(request)) {
+  LayerRunner(const std::string& device, const RunRequest& request)
+      : layer_(request.graph, options(device, request)) {
     steps_ = request.schedule.plan == PlanKind::step;
     gradients_ = !request.wanted.empty() && !steps_;
   }
@@ -22,7 +23,7 @@ class HostRunner : public Runner {
     if (!gradients_) return result;
     Tensors cots;
     for (const auto& [name, tensor] : cotangents)
-      cots[name] = from_float64(tensor, accumulator(forward.outputs.at(name).dtype()));
+      cots[name] = put(from_float64(tensor, accumulator(forward.outputs.at(name).dtype())));
     result.gradients = to_float64_all(layer_.backward(forward.tape, refs(cots)));
     return result;
   }
@@ -33,8 +34,9 @@ class HostRunner : public Runner {
   }
 
  private:
-  static LayerOptions options(const RunRequest& request) {
+  static LayerOptions options(const std::string& device, const RunRequest& request) {
     LayerOptions options;
+    options.device = device;
     options.schedule = request.schedule;
     options.cotangents = request.cotangents;
     options.wanted = request.wanted;
@@ -50,14 +52,19 @@ class HostRunner : public Runner {
     for (Value value : graph.inputs()) {
       const Input& input = graph.input_of(value);
       if (auto found = inputs.find(input.name); found != inputs.end())
-        tensors[input.name] = from_float64(found->second, input.dtype);
+        tensors[input.name] = put(from_float64(found->second, input.dtype));
     }
     return tensors;
   }
 
-  static Tensors64 to_float64_all(const Tensors& tensors) {
+  /// On the device, and back.
+  Tensor put(const Tensor& tensor) const { return to_device(tensor.ref(), *layer_.device()); }
+  Tensor64 get(const TensorRef& tensor) const {
+    return to_float64(to_host(tensor, *layer_.device()).ref());
+  }
+  Tensors64 to_float64_all(const Tensors& tensors) const {
     Tensors64 all;
-    for (const auto& [name, tensor] : tensors) all[name] = to_float64(tensor.ref());
+    for (const auto& [name, tensor] : tensors) all[name] = get(tensor.ref());
     return all;
   }
 
@@ -85,11 +92,11 @@ class HostRunner : public Runner {
       if (leaves.count(output.name)) continue;
       Shape shape;
       for (const auto& axis : output.order) shape.push_back(graph.axis(axis).extent.value(sizes));
-      outputs.emplace(output.name, Tensor(graph.type(output.value).dtype, shape));
+      outputs.emplace(output.name, Tensor(graph.type(output.value).dtype, shape, *layer_.device()));
     }
     layer_.step(inputs, states, refs(outputs));
     Tensors64 all = to_float64_all(outputs);
-    for (const auto& [out, in] : leaves) all[out] = to_float64(states.at(in));
+    for (const auto& [out, in] : leaves) all[out] = get(states.at(in));
     return all;
   }
 
@@ -99,8 +106,8 @@ class HostRunner : public Runner {
 
 }  // namespace
 
-std::unique_ptr<Runner> make_host_runner(const RunRequest& request) {
-  return std::make_unique<HostRunner>(request);
+std::unique_ptr<Runner> make_layer_runner(const std::string& device, const RunRequest& request) {
+  return std::make_unique<LayerRunner>(device, request);
 }
 
 }  // namespace krait

@@ -1,0 +1,56 @@
+// The CUDA compiler as a Compiler asks it, and the kernels that it gives.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "codegen/cuda/cuda_target.h"
+#include "runtime/compile.h"
+#include "runtime/cuda/driver.h"
+#include "schedules/target.h"
+
+namespace krait {
+
+class CudaExecutable : public Executable {
+ public:
+  CudaExecutable(std::string name, std::string key, std::string log, const CudaDriver& driver,
+                 CUcontext context, CUmodule module, CUfunction function)
+      : Executable(std::move(name), std::move(key), std::move(log)),
+        driver_(driver),
+        context_(context),
+        module_(module),
+        function_(function) {}
+  ~CudaExecutable() override;
+
+  CUfunction function() const { return function_; }
+  /// Lets launches have so much dynamic shared memory; the context is current.
+  void allow_shared(std::int64_t bytes) const;
+
+ private:
+  const CudaDriver& driver_;
+  CUcontext context_;
+  CUmodule module_;
+  CUfunction function_;
+  mutable std::atomic<std::int64_t> shared_ = 48 << 10;  // what every kernel may have
+};
+
+class CudaBackend : public CompilerBackend {
+ public:
+  CudaBackend(const CudaDriver& driver, CUcontext context, CudaTarget target)
+      : driver_(driver), context_(context), target_(std::move(target)) {}
+
+  Toolchain toolchain() const override;
+  CompiledCode compile(const KernelSource& source) const override;
+  /// The device image; where the driver has no use for it (an emulated device), the PTX, and from
+  /// then on PTX alone.
+  std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
+                                   const CompiledCode& code) const override;
+
+ private:
+  const CudaDriver& driver_;
+  CUcontext context_;
+  CudaTarget target_;
+  mutable std::atomic<bool> ptx_only_ = false;
+};
+
+}  // namespace krait

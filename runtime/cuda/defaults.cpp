@@ -1,0 +1,51 @@
+#include "runtime/cuda/defaults.h"
+
+#include "codegen/generate.h"
+#include "dsl/error.h"
+#include "schedules/lower.h"
+
+namespace krait {
+namespace {
+
+bool fits(const Plan& plan, const CudaTarget& cuda) {
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    if (plan.kernels[k].kind != PlannedKernel::Kind::fused) continue;
+    try {
+      generate_cuda(plan, static_cast<int>(k), cuda);
+    } catch (const UsageError&) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
+                       const CudaTarget& cuda) {
+  const Schedule guess = with_defaults(given, request, target);
+  if (!guess.chunk) return guess;
+  Schedule made = guess;
+  constexpr std::int64_t most = 64, least = 8;
+  const auto halved = [&](std::int64_t chunk) { return std::max(least, chunk / 2); };
+  if (!given.chunk) made.chunk = std::min(most, *guess.chunk);
+  if (!given.backward_chunk) made.backward_chunk = std::min(most, guess.chunk_of(Pass::backward));
+  for (;;) {
+    const Lowered lowered = lower(request.graph, made, request.cotangents, request.wanted);
+    const bool forward = fits(lowered.forward, cuda);
+    const bool backward = request.wanted.empty() || fits(lowered.backward, cuda);
+    if (forward && backward) return made;
+    bool smaller = false;
+    if (!forward && !given.chunk && *made.chunk > least) {
+      made.chunk = halved(*made.chunk);
+      smaller = true;
+    }
+    if (!backward && !given.backward_chunk && *made.backward_chunk > least) {
+      made.backward_chunk = halved(*made.backward_chunk);
+      smaller = true;
+    }
+    if (!smaller) return guess;
+  }
+}
+
+}  // namespace krait

@@ -1,0 +1,15 @@
+// Which chunks a GPU has room for.
+#pragma once
+
+#include "codegen/cuda/cuda_target.h"
+#include "schedules/candidates.h"
+
+namespace krait {
+
+/// As krait::with_defaults, and chunks no larger than shared memory allows: they are halved until
+/// every kernel of the pass can be placed. Where none can, the rule's own stay, so that the error
+/// of the kernel that does not fit is told.
+Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
+                       const CudaTarget& cuda);
+
+}  // namespace krait

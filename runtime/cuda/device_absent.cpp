@@ -1,0 +1,13 @@
+// In place of the CUDA device, where krait is built without the headers of a toolkit.
+#include "dsl/error.h"
+#include "runtime/cuda/device.h"
+
+namespace krait {
+
+std::shared_ptr<Device> make_cuda_device(int ordinal, int) {
+  throw EnvironmentError(text("there is no device cuda:", ordinal,
+                              ": krait was built without the headers of CUDA; `./dev deps` brings "
+                              "them, then build again"));
+}
+
+}  // namespace krait

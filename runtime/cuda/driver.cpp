@@ -1,0 +1,72 @@
+#include "runtime/cuda/driver.h"
+
+#include "dsl/error.h"
+#include "runtime/library.h"
+
+// The names that the header gives to what the library calls otherwise (cuMemAlloc is
+// cuMemAlloc_v2).
+#define KRAIT_TEXT_OF(name) #name
+#define KRAIT_NAME_OF(name) KRAIT_TEXT_OF(name)
+
+namespace krait {
+
+void CudaDriver::check(CUresult result, const char* what) const {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  const char* meaning = nullptr;
+  cuGetErrorName(result, &name);
+  cuGetErrorString(result, &meaning);
+  throw EnvironmentError(text("CUDA: ", what, ": ", meaning != nullptr ? meaning : "unknown error",
+                              " (", name != nullptr ? name : std::to_string(result), ")"));
+}
+
+namespace {
+
+CudaDriver open() {
+  const Library library =
+      open_library("the CUDA driver", "KRAIT_LIBCUDA", {"libcuda.so.1"},
+                   "install the driver of the GPU, or name its library in KRAIT_LIBCUDA");
+  CudaDriver driver;
+  driver.path = library.path;
+#define KRAIT_FIND(name) library.find(KRAIT_NAME_OF(name), driver.name)
+  KRAIT_FIND(cuInit);
+  KRAIT_FIND(cuDriverGetVersion);
+  KRAIT_FIND(cuDeviceGet);
+  KRAIT_FIND(cuDeviceGetCount);
+  KRAIT_FIND(cuDeviceGetName);
+  KRAIT_FIND(cuDeviceGetAttribute);
+  KRAIT_FIND(cuDeviceTotalMem);
+  KRAIT_FIND(cuDevicePrimaryCtxRetain);
+  KRAIT_FIND(cuDevicePrimaryCtxRelease);
+  KRAIT_FIND(cuCtxSetCurrent);
+  KRAIT_FIND(cuCtxGetCurrent);
+  KRAIT_FIND(cuMemAlloc);
+  KRAIT_FIND(cuMemFree);
+  KRAIT_FIND(cuMemsetD8Async);
+  KRAIT_FIND(cuMemcpyHtoDAsync);
+  KRAIT_FIND(cuMemcpyDtoHAsync);
+  KRAIT_FIND(cuMemcpyDtoDAsync);
+  KRAIT_FIND(cuStreamCreate);
+  KRAIT_FIND(cuStreamDestroy);
+  KRAIT_FIND(cuStreamSynchronize);
+  KRAIT_FIND(cuModuleLoadDataEx);
+  KRAIT_FIND(cuModuleUnload);
+  KRAIT_FIND(cuModuleGetFunction);
+  KRAIT_FIND(cuFuncSetAttribute);
+  KRAIT_FIND(cuLaunchKernel);
+  KRAIT_FIND(cuGetErrorName);
+  KRAIT_FIND(cuGetErrorString);
+#undef KRAIT_FIND
+  driver.check(driver.cuInit(0), "initialising");
+  return driver;
+}
+
+}  // namespace
+
+const CudaDriver& cuda_driver() {
+  // One that failed is tried again by the next call: nothing is kept of an exception.
+  static const CudaDriver driver = open();
+  return driver;
+}
+
+}  // namespace krait

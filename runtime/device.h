@@ -1,0 +1,82 @@
+// Device: where tensors live and kernels run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "codegen/generate.h"
+#include "runtime/compile.h"
+#include "runtime/gemm_calls.h"
+#include "runtime/host/pool.h"
+#include "runtime/tensor.h"
+#include "schedules/candidates.h"
+#include "schedules/plan.h"
+#include "schedules/schedule.h"
+#include "schedules/target.h"
+
+namespace krait {
+
+/// Layers that share a device share its memory, its threads and every kernel that is equal. Safe to
+/// use from several threads at once. Work may still run when a call returns; it ends in the order
+/// in which it was given, and `finish` waits for it. Errors of the environment (no memory, a lost
+/// device) are EnvironmentErrors.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// "host", "cuda:0".
+  virtual const std::string& name() const = 0;
+  /// What schedules are judged on.
+  virtual const Target& target() const = 0;
+  /// Of every layer of the device, where the layer's own leaves keys open.
+  virtual const Schedule& schedule() const = 0;
+  /// `given`, with the keys that it leaves open filled in for the request.
+  virtual Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const = 0;
+  virtual Compiler& compiler() = 0;
+  /// Threads of this machine, which generate and compile.
+  virtual Pool& pool() = 0;
+
+  // --------------------------------------------------------------------------------------- memory
+  /// At least 64-byte aligned, zero to begin with. Returns when it is, so that anyone may use it.
+  virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
+  /// Between memory of the device and of this process; return when it is done.
+  virtual void write(void* memory, const void* from, std::int64_t bytes) = 0;
+  virtual void read(void* to, const void* memory, std::int64_t bytes) = 0;
+  /// Between tensors of one shape and dtype on the device, whatever their strides.
+  virtual void copy(const TensorRef& from, const TensorRef& to) = 0;
+  virtual void add(const TensorRef& from, const TensorRef& to) = 0;
+
+  // -------------------------------------------------------------------------------------- kernels
+  /// Whether a kernel of kind product goes to a library.
+  virtual bool uses_library(const Plan& plan, const PlannedKernel& kernel) const = 0;
+  virtual GeneratedKernel generate(const Plan& plan, int kernel) const = 0;
+  /// Told before the first launch of a kernel that needs so much scratch.
+  virtual void reserve_scratch(std::int64_t bytes) = 0;
+  struct Launch {
+    const Executable* executable = nullptr;
+    const GeneratedKernel* kernel = nullptr;
+    std::int64_t grid = 1;  // points
+    std::span<void* const> buffers;
+    std::span<const std::int64_t> arguments;
+  };
+  virtual void launch(const Launch& launch) = 0;
+  /// `pointers`: of each object of the plan.
+  virtual void product(const GemmCalls& calls, void* const* pointers) = 0;
+  virtual void finish() = 0;
+};
+
+/// A tensor of the device with the elements of `host`, dense; and the way back.
+Tensor to_device(const TensorRef& host, Device& device);
+Tensor to_host(const TensorRef& tensor, Device& device);
+
+/// "cuda:" and a number.
+bool is_cuda_device(const std::string& name);
+
+/// By name: "host", "cuda:N" (N from 0). `threads`: of this machine that a device may use, 0: all.
+/// Throws UsageError for a name of neither kind, EnvironmentError where the device, its driver or
+/// its compiler is missing, with what to do.
+std::shared_ptr<Device> make_device(const std::string& name, int threads = 0);
+
+}  // namespace krait
