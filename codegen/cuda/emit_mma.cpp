@@ -31,7 +31,8 @@ void CudaEmitter::emit(const Mma& s) {
   all.insert(all.end(), s.sum.begin(), s.sum.end());
   const int inner = s.sum.back();
   const std::int64_t inner_extent = program_.vars[static_cast<std::size_t>(inner)].extent.offset;
-  auto [width, vector_var] = vector_of(layout, vars);
+  const auto [width_, vector_var] = vector_of(layout, vars);
+  const int width = width_;
   // Vectors along the sum where an operand lies so, else along its columns.
   struct Side {
     CudaOperand operand;
@@ -87,8 +88,12 @@ void CudaEmitter::emit(const Mma& s) {
       if (loop.stride != 1) sum += " * " + std::to_string(loop.stride);
     }
     if (sum.empty()) return std::string("0");
-    if (clamp && layout.padded(static_cast<int>(d)))
-      return "min(" + sum + ", " + std::to_string(layout.extents[d] - 1) + ")";
+    if (clamp && layout.padded(static_cast<int>(d))) {
+      // A vector starts at a multiple of its width.
+      const bool vector = width > 1 && layout.registers[0].dim == static_cast<int>(d) &&
+                          registers_.count(0) == 0;
+      return "min(" + sum + ", " + std::to_string(layout.extents[d] - (vector ? width : 1)) + ")";
+    }
     return sum.find(' ') == std::string::npos ? sum : "(" + sum + ")";
   };
   const auto set_vars = [&](bool clamp) {

@@ -128,6 +128,7 @@ class CudaDevice : public Device {
   void reserve_scratch(std::int64_t) override {}
 
   void launch(const Launch& launch) override {
+    if (launch.grid == 0) return;
     enter();
     const GeneratedKernel& kernel = *launch.kernel;
     if (launch.grid > std::numeric_limits<std::int32_t>::max())
