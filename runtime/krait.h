@@ -14,6 +14,7 @@
 #include "dsl/error.h"
 #include "dsl/evaluate.h"
 #include "dsl/expr.h"
+#include "runtime/host/device.h"
 #include "runtime/layer.h"
 #include "runtime/safetensors.h"
 #include "runtime/spec_json.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/compile.h"
+#include "runtime/host/compiler.h"
 #include "runtime/host/pool.h"
 
 namespace krait::test {

@@ -9,6 +9,7 @@
 
 #include "dsl/evaluate.h"
 #include "runtime/executor.h"
+#include "runtime/host/device.h"
 
 namespace krait {
 

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   }
   try {
     using namespace krait;
-    Compiler compiler(CompilerOptions::from());
+    Compiler compiler(CompilerOptions::from(), std::make_shared<HostBackend>(host_target()));
     Pool pool(2);
     const std::vector<KernelSource> sources = {test::axpy_source(1), test::axpy_source(2),
                                                test::axpy_source(3)};
