@@ -44,6 +44,8 @@ Layer::Layer(Layer&&) noexcept = default;
 Layer& Layer::operator=(Layer&&) noexcept = default;
 
 void Layer::build(const LayerOptions& options) {
+  if (options.on && options.device != "host" && options.device != options.on->name())
+    throw UsageError("device", options.device, options.on->name());
   device_ = options.on ? options.on : make_device(options.device, options.threads);
   schedule_ = merge(device_->schedule(), options.schedule);
   const PlanKind kind = schedule_.plan.value_or(PlanKind::chunks);

@@ -90,8 +90,8 @@ void CudaEmitter::emit(const Mma& s) {
     if (sum.empty()) return std::string("0");
     if (clamp && layout.padded(static_cast<int>(d))) {
       // A vector starts at a multiple of its width.
-      const bool vector = width > 1 && layout.registers[0].dim == static_cast<int>(d) &&
-                          registers_.count(0) == 0;
+      const bool vector =
+          width > 1 && layout.registers[0].dim == static_cast<int>(d) && registers_.count(0) == 0;
       return "min(" + sum + ", " + std::to_string(layout.extents[d] - (vector ? width : 1)) + ")";
     }
     return sum.find(' ') == std::string::npos ? sum : "(" + sum + ")";

@@ -181,12 +181,12 @@ struct ScanTile {
   std::vector<int> domain;
   int along = -1;
   bool reverse = false, exclusive = false, wrap = false, pair = false;
-  Access source;       // over domain and along
-  Access destination;  // over domain and along; buffer -1: not wanted
-  Access low;          // with pair
-  Access initial;      // over domain; buffer -1: none
-  Access last;         // over domain: the final value; buffer -1: not wanted
-  Access reset;        // i32; buffer -1: none
+  Access source;                   // over domain and along
+  Access destination;              // over domain and along; buffer -1: not wanted
+  Access low;                      // with pair
+  Access initial;                  // over domain; buffer -1: none
+  Access last;                     // over domain: the final value; buffer -1: not wanted
+  Access reset;                    // i32; buffer -1: none
   std::optional<Layout> layout{};  // of the domain; a thread walks along its points
 };
 

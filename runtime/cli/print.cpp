@@ -5,18 +5,23 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "codegen/build.h"
+#include "codegen/generate.h"
 #include "codegen/llvm/emit_llvm.h"
+#include "codegen/passes/cuda_passes.h"
 #include "codegen/passes/passes.h"
 #include "dsl/differentiate.h"
 #include "dsl/error.h"
 #include "runtime/cli/print_stats.h"
 #include "runtime/cli/shape_flags.h"
+#include "runtime/cuda/defaults.h"
+#include "runtime/cuda/device.h"
 #include "runtime/environment.h"
 #include "runtime/host/device.h"
 #include "runtime/host/orc.h"
@@ -32,7 +37,8 @@ struct Flags {
   ShapeFlags shape;
   std::string stage = "graph", pass = "forward", format = "text", schedule, after, kernel;
   std::optional<std::int64_t> chunk;
-  bool no_gradients = false, json = false;
+  std::string arch;
+  bool no_gradients = false, json = false, exact = false;
 };
 
 constexpr std::int64_t kUsualChunk = 64;
@@ -53,17 +59,24 @@ bool is_graph_stage(const std::string& stage) { return stage == "graph" || stage
 
 void check_flags(const Flags& flags) {
   require_one_of("--stage", flags.stage,
-                 {"graph", "chunked", "plan", "tile", "llvm", "asm", "stats"});
+                 {"graph", "chunked", "plan", "tile", "llvm", "asm", "stats", "cuda", "ptx"});
   require_one_of("--pass", flags.pass, {"forward", "backward", "step"});
   require_one_of("--format", flags.format, {"text", "dot"});
   const std::string here = " with --stage " + flags.stage;
+  const bool of_gpu = flags.stage == "cuda" || flags.stage == "ptx";
+  KRAIT_REQUIRE(flags.arch.empty() || of_gpu || flags.stage == "tile" || flags.stage == "plan",
+                "--arch is ", flags.arch, "; allowed: none", here);
+  KRAIT_REQUIRE(!of_gpu || !flags.arch.empty(), "--arch is missing; allowed: 7.5 to 12.1", here);
   if (flags.format == "dot" && !is_graph_stage(flags.stage))
     throw UsageError("--format", flags.format, "text" + here);
   if (flags.stage == "chunked") require_one_of("--pass", flags.pass, {"forward", "backward"});
   if (!flags.after.empty()) {
     KRAIT_REQUIRE(flags.stage == "tile", "--after is ", flags.after, "; allowed: none", here);
     std::vector<std::string> names{kBuilt};
-    for (const TilePass& pass : host_passes()) names.push_back(pass.name);
+    if (flags.arch.empty())
+      for (const TilePass& pass : host_passes()) names.push_back(pass.name);
+    else
+      for (const CudaPass& pass : cuda_passes()) names.push_back(pass.name);
     require_one_of("--after", flags.after, names);
   }
   KRAIT_REQUIRE(flags.kernel.empty() || (!is_graph_stage(flags.stage) && flags.stage != "plan"),
@@ -102,6 +115,16 @@ Graph graph_of(const Flags& flags, const Problem& problem) {
   return backward ? differentiate(graph) : graph;
 }
 
+CudaTarget gpu_of(const Flags& flags) {
+  int major = 0, minor = 0;
+  char end = 0;
+  if (std::sscanf(flags.arch.c_str(), "%2d.%1d%c", &major, &minor, &end) != 2)
+    throw UsageError("--arch", flags.arch, "a compute capability, such as 8.0 or 9.0");
+  CudaTarget target = cuda_target(10 * major + minor);
+  target.exact = flags.exact;
+  return target;
+}
+
 /// As a layer of this block and shape has it that is asked for every gradient.
 Plan plan_of(const Flags& flags, const Problem& problem) {
   if (problem.dtype != DType::f32 && problem.dtype != DType::f64)
@@ -120,8 +143,10 @@ Plan plan_of(const Flags& flags, const Problem& problem) {
       if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
   }
   const Target target = machine_target(host_target(environment.host_cpu).vector_bits);
-  const Schedule schedule =
-      with_defaults(given, {graph, problem.sizes, cotangents, wanted}, target);
+  const ScheduleRequest request{graph, problem.sizes, cotangents, wanted};
+  const Schedule schedule = flags.arch.empty()
+                                ? with_defaults(given, request, target)
+                                : cuda_defaults(given, request, target, gpu_of(flags));
   Lowered lowered = lower(graph, schedule, cotangents, wanted);
   return flags.pass == "forward" ? std::move(lowered.forward) : std::move(lowered.backward);
 }
@@ -153,12 +178,40 @@ TileProgram program_of(const Plan& plan, int kernel, const VectorTarget& target,
   return program;
 }
 
+/// The stages of a GPU: its tile programs, CUDA C++, PTX.
+int print_for_gpu(const Flags& flags, const Plan& plan) {
+  const CudaTarget target = gpu_of(flags);
+  const char* between = "";
+  for (const int kernel : chosen(flags, plan)) {
+    std::cout << between;
+    between = "\n";
+    if (flags.stage == "tile") {
+      TileProgram program = build(plan, kernel).program;
+      std::vector<CudaPass> passes = cuda_passes();
+      const auto last = std::find_if(passes.begin(), passes.end(), [&](const CudaPass& pass) {
+        return pass.name == flags.after;
+      });
+      if (flags.after == kBuilt)
+        passes.clear();
+      else if (last != passes.end())
+        passes.erase(last + 1, passes.end());
+      run_passes(program, target, passes);
+      std::cout << to_text(program);
+      continue;
+    }
+    const KernelSource source = generate_cuda(plan, kernel, target).source;
+    std::cout << (flags.stage == "cuda" ? source.text : ptx_of(source));
+  }
+  return kOk;
+}
+
 int print_kernels(const Flags& flags, const Problem& problem) {
   const Plan plan = plan_of(flags, problem);
   if (flags.stage == "plan") {
     std::cout << to_text(plan);
     return kOk;
   }
+  if (!flags.arch.empty()) return print_for_gpu(flags, plan);
   const HostTarget host = host_target(read_environment().host_cpu);
   const VectorTarget target{host.vector_bits, host.vector_registers};
   const std::vector<int> kernels = chosen(flags, plan);
@@ -207,12 +260,18 @@ void add_print(CLI::App& program, Command& command) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* const print = program.add_subcommand("print", "Print what a block becomes");
   add_shape_flags(*print, flags->shape);
-  print->add_option("--stage", flags->stage, "graph, chunked, plan, tile, llvm, asm, stats")
+  print
+      ->add_option("--stage", flags->stage,
+                   "graph, chunked, plan, tile, llvm, asm, stats, cuda, ptx")
       ->capture_default_str();
   print->add_option("--pass", flags->pass, "forward, backward, step")->capture_default_str();
   print->add_option("--after", flags->after,
                     "Tile programs after this pass: build (none), simplify, guard, pack, ...");
   print->add_option("--kernel", flags->kernel, "Kernels whose name fits this pattern (*, ?)");
+  print->add_option("--arch", flags->arch,
+                    "Compute capability of a GPU, such as 8.0: for cuda and ptx; plan and tile as "
+                    "they are there");
+  print->add_flag("--exact", flags->exact, "Elementary functions as on the host, bit by bit");
   print->add_flag("--no-gradients", flags->no_gradients,
                   "Forward of a layer that keeps nothing for backward");
   print->add_option("--format", flags->format, "Of graphs: text, dot (Graphviz)")

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "dsl/error.h"
+#include "runtime/cuda/device.h"
 #include "runtime/cuda/nvrtc.h"
 
 namespace krait {
@@ -57,6 +58,10 @@ std::shared_ptr<Executable> CudaBackend::load(const KernelSource& source, const 
   }
   return std::make_shared<CudaExecutable>(source.name, key, code.log, driver_, context_, module,
                                           function);
+}
+
+std::string ptx_of(const KernelSource& source) {
+  return nvrtc_compile(source.name, source.text, source.options).ptx;
 }
 
 }  // namespace krait

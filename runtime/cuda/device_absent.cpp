@@ -10,4 +10,10 @@ std::shared_ptr<Device> make_cuda_device(int ordinal, int) {
                               "them, then build again"));
 }
 
+std::string ptx_of(const KernelSource&) {
+  throw EnvironmentError(
+      "NVRTC cannot be asked: krait was built without the headers of CUDA; `./dev deps` brings "
+      "them, then build again");
+}
+
 }  // namespace krait
