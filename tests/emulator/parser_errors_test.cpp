@@ -100,6 +100,8 @@ TEST_CASE("Malformed declarations are refused", "[emulator][ptx]") {
       {".global .u64 x = y;", 1, "'y' is not declared"},
       {".global .u64 x = x;", 1, "'x' is not declared"},
       {".global .b32 y;\n.global .u16 x = y;", 2, "an address does not fit"},
+      {".global .b32 y;\n.global .b128 x = y;", 2, "an address does not fit"},
+      {".global .b32 y;\n.global .f64 x = y;", 2, "an address does not fit"},
       {".shared .b32 y;\n.global .u64 x = generic(y);", 2, "is not known before a launch"},
       {".func f;\n.global .u64 x = generic(f);", 2, "functions have no generic address"},
       {".global .b32 y;\n.global .u8 x[2] = {0xFF(y), 1};", 2, "masked addresses must give all"},

@@ -61,7 +61,8 @@ void InitialReader::value(uint64_t offset) {
     finish_masked();
     Relocation relocation = symbol_address(offset);
     relocation.bytes = bytes_of(variable_.type);
-    if (relocation.bytes < 4) reader_.fail("an address does not fit the element");
+    const bool fits = relocation.bytes == 4 || relocation.bytes == 8;
+    if (!fits || is_float(variable_.type)) reader_.fail("an address does not fit the element");
     put(variable_, offset, 0, relocation.bytes);
     variable_.relocations.push_back(std::move(relocation));
   } else if (token.kind == Token::Kind::integer && reader_.following().symbol == symbol('(')) {

@@ -114,6 +114,7 @@ void BodyReader::call_operands(Instruction& instruction) {
     all.push_back(call_list());
     reader_.expect(',');
   }
+  if (!reader_.at(Token::Kind::word)) reader_.unexpected("a function");
   const Symbol function = find(reader_.token().text);
   all.push_back(callee());
   const bool indirect = all.back().kind == Operand::Kind::reg;
@@ -162,8 +163,8 @@ void BodyReader::check_call(const Instruction& instruction, const std::vector<Va
   check(has_arguments ? all[behind].elements : kNothing, parameters, " arguments");
 }
 
+// With a word in view.
 Operand BodyReader::callee() {
-  if (!reader_.at(Token::Kind::word)) reader_.unexpected("a function");
   const Token token = reader_.take();
   const Symbol symbol = find(token.text);
   Operand out = named(token);
