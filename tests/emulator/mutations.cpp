@@ -77,14 +77,20 @@ std::vector<Span> tokens(std::string_view text) {
   return out;
 }
 
+// What a token is taken to be like: registers those of their type, others what begins alike.
+std::string_view kind_of(std::string_view token) {
+  if (token[0] != '%') return token.substr(0, 1);
+  return token.substr(0, token.find_first_of("0123456789"));
+}
+
 }  // namespace
 
 Mutations::Mutations(uint64_t seed, std::vector<std::string> texts)
-    : state_(seed), texts_(std::move(texts)), kinds_(256) {
+    : state_(seed), texts_(std::move(texts)) {
   for (const std::string& text : texts_) {
     for (const Span& span : tokens(text)) {
-      kinds_[static_cast<unsigned char>(text[span.start])].push_back(
-          std::string_view(text).substr(span.start, span.length));
+      const std::string_view token = std::string_view(text).substr(span.start, span.length);
+      kinds_[kind_of(token)].push_back(token);
     }
   }
 }
@@ -101,7 +107,7 @@ size_t Mutations::below(size_t bound) { return static_cast<size_t>(random() % bo
 
 std::string Mutations::next() {
   std::string text = texts_[below(texts_.size())];
-  for (size_t changes = 1 + below(4); changes > 0 && !text.empty(); --changes) change(text);
+  for (size_t changes = 1 + below(3); changes > 0 && !text.empty(); --changes) change(text);
   return text;
 }
 
@@ -111,7 +117,7 @@ void Mutations::change(std::string& text) {
     change_bytes(text);
   } else if (kind == 1) {
     text.resize(below(text.size() + 1));
-  } else if (kind < 6) {
+  } else if (kind < 4) {
     change_lines(text);
   } else {
     change_tokens(text);
@@ -128,10 +134,9 @@ void Mutations::change_bytes(std::string& text) {
   }
 }
 
-// Another token that begins alike: a register for a register, a modifier for a modifier.
 std::string_view Mutations::token_like(std::string_view token) {
-  const auto& same = kinds_[static_cast<unsigned char>(token[0])];
-  return same.empty() ? token : same[below(same.size())];
+  const auto found = kinds_.find(kind_of(token));
+  return found == kinds_.end() ? token : found->second[below(found->second.size())];
 }
 
 void Mutations::change_tokens(std::string& text) {
@@ -140,7 +145,7 @@ void Mutations::change_tokens(std::string& text) {
   const Span one = spans[below(spans.size())];
   const std::string token = text.substr(one.start, one.length);
   const bool number = token[0] >= '0' && token[0] <= '9';
-  switch (below(8)) {
+  switch (below(12)) {
     case 0: text.erase(one.start, one.length); break;
     case 1: text.insert(one.start, token + (below(2) ? " " : "")); break;
     case 2: {

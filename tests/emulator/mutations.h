@@ -3,6 +3,7 @@
 // PTX texts with things changed at random, the same for the same seed on every machine.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,7 @@ class Mutations {
  public:
   Mutations(uint64_t seed, std::vector<std::string> texts);
 
-  // One of the texts with one to four changes.
+  // One of the texts with one to three changes.
   std::string next();
 
  private:
@@ -27,8 +28,7 @@ class Mutations {
 
   uint64_t state_;
   std::vector<std::string> texts_;
-  std::vector<std::vector<std::string_view>>
-      kinds_;  // tokens of all texts by their first character
+  std::map<std::string_view, std::vector<std::string_view>> kinds_;  // tokens of all texts
 };
 
 }  // namespace emulator_test

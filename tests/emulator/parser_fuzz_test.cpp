@@ -52,7 +52,7 @@ TEST_CASE("Parsing changed texts", "[emulator][ptx][fuzz]") {
 TEST_CASE("Running changed texts", "[emulator][ptx][fuzz]") {
   Mutations mutations(2, texts());
   std::map<Outcome, int> outcomes;
-  for (int i = 0; i < 2000; ++i) ++outcomes[run_text(mutations.next())];
+  for (int i = 0; i < 5000; ++i) ++outcomes[run_text(mutations.next())];
   for (Outcome outcome : {Outcome::malformed, Outcome::refused, Outcome::failed, Outcome::ran}) {
     CHECK(outcomes[outcome] > 100);
   }
