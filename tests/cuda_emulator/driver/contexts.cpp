@@ -259,3 +259,21 @@ CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
   return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
+
+// The width of banks cannot be chosen on any part that is emulated.
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
+  return entry("cuCtxGetSharedMemConfig", [&](Call& call) {
+    call.context();
+    require(pConfig);
+    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  });
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  return entry("cuCtxSetSharedMemConfig", [&](Call& call) {
+    call.context();
+    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+            config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+  });
+}

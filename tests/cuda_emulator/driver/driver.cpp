@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 
@@ -25,8 +26,8 @@ thread_local Stack stack;
 void at_exit() {
   Driver& driver = Driver::get();
   Lock lock(driver.mutex);
-  driver.worker.stop(lock);
   driver.deinitialized = true;
+  driver.worker.stop(lock);
   driver.write_statistics();
 }
 
@@ -155,7 +156,6 @@ void Driver::reset(Lock& lock) {
   faults = {};
   if (!initialized) return;
   worker.drain(lock, nullptr);
-  write_statistics();
   while (contexts.size() > 0) destroy_context(lock, contexts.begin()->second);
   executables.clear();
   graphs.clear();
@@ -169,7 +169,10 @@ void Driver::reset(Lock& lock) {
   primary = nullptr;
   primary_count = primary_flags = 0;
   report.clear();
+  if (std::getenv("KRAIT_EMULATOR_STATS"))
+    std::move(launches.begin(), launches.end(), std::back_inserter(earlier_launches));
   launches.clear();
+  write_statistics();
   initialized = false;
   ++generation;
 }

@@ -77,6 +77,7 @@ class Driver {
   unsigned threads = 0;
   std::string report, report_text, statistics_text;
   std::vector<LaunchStatistics> launches;
+  std::vector<LaunchStatistics> earlier_launches;  // before resets, for the file
 
   // cuInit, once. INVALID_DEVICE for an architecture of the environment that is not known.
   void initialize();
@@ -93,7 +94,7 @@ class Driver {
   bool allocation_fails();
   // The live allocation that holds an address, or null.
   const Allocation* allocation_at(uint64_t address) const;
-  // Writes the counts to KRAIT_EMULATOR_STATS.
+  // Writes the counts of all launches of the process to KRAIT_EMULATOR_STATS.
   void write_statistics() const;
 
  private:

@@ -89,6 +89,15 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
   });
 }
 
+CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
+  return entry("cuFuncSetSharedMemConfig", [&](Call& call) {
+    call.sound_context();
+    function_at(call, hfunc);
+    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+            config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+  });
+}
+
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
   return entry("cuFuncGetModule", [&](Call& call) {
     require(hmod);

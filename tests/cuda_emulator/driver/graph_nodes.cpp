@@ -378,6 +378,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
     KernelAction& kernel = action_of<KernelAction>(*node_at(call, hNode));
     switch (attr) {
       case CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE: {
+        require(kernel.module->module != nullptr);
         KernelAction changed = kernel;
         changed.cooperative = value->cooperative != 0;
         const Shape shape{changed.grid, changed.block, changed.dynamic_shared, changed.cooperative};

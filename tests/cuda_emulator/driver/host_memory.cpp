@@ -14,12 +14,8 @@ CUresult allocate_host(const char* name, void** pp, size_t bytesize, unsigned fl
     call.sound_context();
     constexpr unsigned kKnown =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    require(pp && !(flags & ~kKnown));
+    require(pp && bytesize > 0 && !(flags & ~kKnown));
     call.unsafe_in_capture();
-    if (bytesize == 0) {
-      *pp = nullptr;
-      return;
-    }
     *pp = reinterpret_cast<void*>(allocate(call, bytesize, Origin::host, flags).address);
   });
 }

@@ -64,8 +64,7 @@ std::vector<std::byte> from_buffer(const FunctionInfo& info, void** extra) {
     }
   }
   require(size && (buffer || *size == 0));
-  // Fewer bytes than there are parameters, or more, are those of another kernel.
-  require(*size >= info.parameter_bytes, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  require(*size >= info.parameter_bytes);
   const size_t padded = (info.parameter_bytes + 7) / 8 * 8;
   require(*size <= padded, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   std::vector<std::byte> bytes(info.parameter_bytes);

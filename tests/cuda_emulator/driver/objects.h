@@ -26,7 +26,6 @@ struct Context {
   bool alive = true;
   CUresult error = CUDA_SUCCESS;  // sticky: of a launch that failed
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
-  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   std::map<CUlimit, size_t> limits;
   // Its null stream, and those of threads that use the per-thread default stream.
   std::shared_ptr<Stream> legacy;

@@ -4,6 +4,11 @@
 
 using namespace emulator::driver;
 
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                                    unsigned int flags, CUstream hStream) {
+  return cuMemPrefetchAsync_v2(devPtr, count, location, flags, per_thread(hStream));
+}
+
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
   return cuStreamBeginCapture_v2(per_thread(hStream), mode);
 }

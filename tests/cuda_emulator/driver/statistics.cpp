@@ -125,9 +125,11 @@ void Driver::write_statistics() const {
   if (!file || !*file) return;
   // Whole or not at all, also where several processes write the same file.
   const std::string temporary = std::string(file) + "." + std::to_string(getpid());
+  std::vector<LaunchStatistics> all = earlier_launches;
+  all.insert(all.end(), launches.begin(), launches.end());
   {
     std::ofstream out(temporary);
-    out << json_of(launches) << '\n';
+    out << json_of(all) << '\n';
     if (!out.flush()) {
       std::fprintf(stderr, "cuda_emulator: cannot write %s\n", temporary.c_str());
       return;
