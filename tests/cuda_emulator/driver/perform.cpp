@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include "tests/cuda_emulator/driver/copies.h"
 #include "tests/cuda_emulator/driver/driver.h"
@@ -35,6 +36,12 @@ CUresult report(const std::string& text, CUresult code) {
   return code;
 }
 
+// Never 0, which stands for none.
+uint64_t drawn_seed() {
+  static std::random_device device;
+  return uint64_t{device()} << 1 | 1;
+}
+
 CUresult run_kernel(const KernelAction& action) {
   Driver& driver = Driver::get();
   Launch launch;
@@ -49,7 +56,7 @@ CUresult run_kernel(const KernelAction& action) {
       return CUDA_ERROR_LAUNCH_FAILED;  // unloaded since: of a graph that is still launched
     launch.module = action.module->module.get();
     launch.entry = action.function->info;
-    launch.seed = driver.seed;
+    launch.seed = driver.seed ? driver.seed : drawn_seed();
     launch.threads = driver.threads;
   }
   try {
