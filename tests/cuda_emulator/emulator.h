@@ -51,8 +51,8 @@ const char* cuda_emulator_statistics(void);
 // one, which its report prints.
 void cuda_emulator_seed(uint64_t seed);
 
-// The architecture of the device, as by KRAIT_EMULATED_ARCH: before cuInit or after a reset. 0 on
-// success, 1 for one that is not known.
+// The architecture of the device, as by KRAIT_EMULATED_ARCH: before cuInit or after a reset. 0, 0:
+// what the environment says, or 9.0. Gives 0 on success, 1 for one that is not known.
 int cuda_emulator_architecture(int major, int minor);
 
 // Bytes of device memory, as by KRAIT_EMULATOR_MEMORY; before cuInit or after a reset. 0: those of

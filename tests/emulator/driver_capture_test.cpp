@@ -338,6 +338,46 @@ TEST_CASE("Driver: capture into a graph that is there, and of a launch", "[drive
   CHECK(alive()[5] == 0);
 }
 
+TEST_CASE("Driver: a capture whose stream goes", "[driver]") {
+  Scene scene;
+  scene.begin();
+  CHECK(scene.append(scene.streams[0], 1) == CUDA_SUCCESS);
+  OK(cuStreamDestroy, scene.streams[0]);
+  CHECK(alive()[4] == 0);
+  OK(cuCtxSynchronize);  // nothing captures any more
+  OK(cuStreamBeginCapture, scene.streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuEventRecord, scene.events[0], scene.streams[1]);
+  OK(cuStreamWaitEvent, scene.streams[2], scene.events[0], 0);
+  OK(cuStreamDestroy, scene.streams[2]);
+  CUgraph graph = nullptr;
+  CHECK(API(cuStreamEndCapture)(scene.streams[1], &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  OK(cuStreamBeginCapture, scene.streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL);
+  OK(cuCtxDestroy, scene.context);
+  CHECK(alive() == std::array<uint64_t, 7>{});
+}
+
+TEST_CASE("Driver: what a captured node comes after is set", "[driver]") {
+  Scene scene;
+  scene.begin();
+  CHECK(scene.append(scene.streams[0], 1) == CUDA_SUCCESS);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  CUgraphNode own = nullptr;
+  OK(cuStreamGetCaptureInfo, scene.streams[0], &status, nullptr, &graph, nullptr, nullptr, nullptr);
+  OK(cuGraphAddEmptyNode, &own, graph, nullptr, 0);
+  OK(cuStreamUpdateCaptureDependencies, scene.streams[0], &own, nullptr, 1,
+     CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+  CHECK(scene.append(scene.streams[0], 2) == CUDA_SUCCESS);
+  size_t edges = 0;
+  OK(cuGraphGetEdges, graph, nullptr, nullptr, nullptr, &edges);
+  CHECK(edges == 2);
+  CHECK(API(cuStreamUpdateCaptureDependencies)(scene.streams[0], &own, nullptr, 1, 7) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(API(cuStreamUpdateCaptureDependencies)(scene.streams[1], &own, nullptr, 1, 0) ==
+        CUDA_ERROR_ILLEGAL_STATE);
+  OK(cuGraphDestroy, scene.end());
+}
+
 TEST_CASE("Driver: events within graphs", "[driver]") {
   Scene scene;
   scene.begin();

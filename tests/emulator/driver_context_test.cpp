@@ -245,12 +245,29 @@ TEST_CASE("Driver: destroying a context takes all that is of it", "[driver]") {
 
 TEST_CASE("Driver: what the environment says", "[driver]") {
   Fresh fresh;
-  API(cuda_emulator_reset)();
-  // The call for the architecture wins, and stays: only the memory is left to the environment here.
   setenv("KRAIT_EMULATOR_MEMORY", "3145728", 1);
-  OK(cuInit, 0);
+  setenv("KRAIT_EMULATED_ARCH", "8.6", 1);
+  const auto major = [] {
+    API(cuda_emulator_reset)();
+    OK(cuInit, 0);
+    int value = 0;
+    OK(cuDeviceGetAttribute, &value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+    return value;
+  };
+  REQUIRE(API(cuda_emulator_architecture)(0, 0) == 0);
+  CHECK(major() == 8);
   size_t bytes = 0;
   OK(cuDeviceTotalMem, &bytes, 0);
   CHECK(bytes == 3145728);
+  REQUIRE(API(cuda_emulator_architecture)(12, 0) == 0);  // a call wins
+  CHECK(major() == 12);
+  REQUIRE(API(cuda_emulator_architecture)(0, 0) == 0);
+  for (const char* wrong : {"3.5", "nine", ""}) {
+    setenv("KRAIT_EMULATED_ARCH", wrong, 1);
+    API(cuda_emulator_reset)();
+    CHECK(API(cuInit)(0) == CUDA_ERROR_INVALID_DEVICE);
+  }
+  unsetenv("KRAIT_EMULATED_ARCH");
   unsetenv("KRAIT_EMULATOR_MEMORY");
+  CHECK(major() == 9);
 }

@@ -343,7 +343,7 @@ TEST_CASE("Driver: memory in the order of streams", "[driver]") {
   OK(cuDeviceGetMemPool, &current, 0);
   CHECK(pool == current);
   CUdeviceptr address = 0, other = 0;
-  std::vector<unsigned> back(64);
+  Numbers copy(64);
   {
     Gate gate(stream);
     OK(cuMemAllocAsync, &address, 256, stream);
@@ -351,11 +351,10 @@ TEST_CASE("Driver: memory in the order of streams", "[driver]") {
     OK(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
     CHECK(used == 256);
     CHECK(launch(kernels["fill"], 1, 64, stream, address, 9u, 64u) == CUDA_SUCCESS);
-    Numbers copy(64);
     OK(cuMemcpyDtoDAsync, copy.address(), address, 256, stream);
     OK(cuMemFreeAsync, address, stream);
     CHECK(API(cuMemFreeAsync)(address, stream) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(alive()[0] == 1);
+    CHECK(alive()[0] == 1);  // the copy alone
     gate.open();
     OK(cuStreamSynchronize, stream);
     CHECK(copy.read() == counted(64, 9));

@@ -159,12 +159,13 @@ class Gate {
   bool open_ = false;
 };
 
-// 32-bit numbers of the device.
+// 32-bit numbers of the device, set before streams that do not block can come to them.
 class Numbers {
  public:
   explicit Numbers(size_t count, unsigned value = 0) : count_(count) {
     OK(cuMemAlloc, &address_, count * 4);
     OK(cuMemsetD32, address_, value, count);
+    OK(cuStreamSynchronize, nullptr);
   }
   ~Numbers() { API(cuMemFree)(address_); }
   Numbers(const Numbers&) = delete;

@@ -89,8 +89,8 @@ std::shared_ptr<Work> Call::submit(const std::shared_ptr<Stream>& stream, Action
   }
   if (stream->legacy) implicit_in_capture(*stream->context);
   std::shared_ptr<Work> work = marker(stream);
-  work->after_error = std::holds_alternative<HostAction>(action) &&
-                      std::get<HostAction>(action).callback != nullptr;
+  const auto* host = std::get_if<HostAction>(&action);
+  work->after_error = (host && host->callback) || std::holds_alternative<FreeAction>(action);
   work->run = [action = std::move(action)](CUresult error) { return perform(action, error); };
   driver.worker.submit(stream, work);
   return work;

@@ -139,13 +139,12 @@ void end(Call& call, const std::shared_ptr<Stream>& stream, CUgraph* graph) {
   } else if (!joined(driver, *capture, *stream)) {
     result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   }
-  for (const std::shared_ptr<Stream>& member : capture->streams) {
-    member->capture = nullptr;
-    member->tail.clear();
+  *graph = nullptr;
+  if (result == CUDA_SUCCESS) {
+    *graph = capture->graph->handle;
+    capture->given = true;  // to the program
   }
-  std::erase(driver.captures, capture);
-  *graph = result == CUDA_SUCCESS ? capture->graph->handle : nullptr;
-  if (result != CUDA_SUCCESS && !capture->given) destroy_graph(driver, capture->graph);
+  driver.abandon(capture);
   require(result == CUDA_SUCCESS, result);
 }
 
@@ -238,6 +237,37 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* capt
   return info(
       "cuStreamGetCaptureInfo", hStream,
       {captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out});
+}
+
+namespace {
+
+CUresult update_dependencies(CUstream handle, const CUgraphNode* dependencies,
+                             const CUgraphEdgeData* data, size_t count, unsigned flags) {
+  return entry("cuStreamUpdateCaptureDependencies", [&](Call& call) {
+    const std::shared_ptr<Stream> stream = call.any_stream(handle);
+    require(flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES ||
+            flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    require(!data, CUDA_ERROR_NOT_SUPPORTED);
+    require(stream->capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require_valid(*stream->capture);
+    const std::vector<CUgraphNode> nodes =
+        checked_dependencies(call, *stream->capture->graph, dependencies, count);
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->tail.clear();
+    add_unique(stream->tail, nodes);
+  });
+}
+
+}  // namespace
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode* dependencies,
+                                           size_t numDependencies, unsigned int flags) {
+  return update_dependencies(hStream, dependencies, nullptr, numDependencies, flags);
+}
+
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dependencies,
+                                              const CUgraphEdgeData* dependencyData,
+                                              size_t numDependencies, unsigned int flags) {
+  return update_dependencies(hStream, dependencies, dependencyData, numDependencies, flags);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

@@ -36,7 +36,7 @@ void cuda_emulator_seed(uint64_t seed) {
 
 int cuda_emulator_architecture(int major, int minor) {
   try {
-    emulator::limits_of(major, minor);
+    if (major || minor) emulator::limits_of(major, minor);
   } catch (const std::invalid_argument&) {
     return 1;
   }
@@ -44,7 +44,6 @@ int cuda_emulator_architecture(int major, int minor) {
   Lock lock(driver.mutex);
   driver.major = major;
   driver.minor = minor;
-  driver.architecture_set = true;
   return 0;
 }
 

@@ -33,12 +33,6 @@ void at_exit() {
 
 }  // namespace
 
-LoadedModule::~LoadedModule() {
-  if (!module) return;
-  std::lock_guard lock(Driver::get().device_mutex);
-  module.reset();
-}
-
 Driver& Driver::get() {
   static Driver* const driver = new Driver;
   return *driver;
@@ -48,9 +42,9 @@ Driver::Driver() { std::atexit(at_exit); }
 
 void Driver::initialize() {
   if (initialized) return;
-  int wanted_major = major, wanted_minor = minor;
+  int wanted_major = major ? major : 9, wanted_minor = minor;
   const char* text = std::getenv("KRAIT_EMULATED_ARCH");
-  if (text && !architecture_set) {
+  if (text && !major) {
     if (std::sscanf(text, "%d.%d", &wanted_major, &wanted_minor) != 2)
       fail(CUDA_ERROR_INVALID_DEVICE);
   }
@@ -74,21 +68,23 @@ void Driver::initialize() {
   initialized = true;
 }
 
-void Driver::forget_captures(const Context* context) {
-  std::erase_if(captures, [&](const std::shared_ptr<Capture>& capture) {
-    const bool gone = std::any_of(
-        capture->streams.begin(), capture->streams.end(),
-        [&](const std::shared_ptr<Stream>& stream) { return stream->context.get() == context; });
-    if (gone) {
-      for (const std::shared_ptr<Stream>& stream : capture->streams) stream->capture = nullptr;
-    }
-    return gone;
-  });
+void Driver::abandon(const std::shared_ptr<Capture>& capture) {
+  for (const std::shared_ptr<Stream>& stream : capture->streams) {
+    stream->capture = nullptr;
+    stream->tail.clear();
+  }
+  if (!capture->given) destroy_graph(*this, capture->graph);
+  std::erase(captures, capture);
 }
 
 void Driver::destroy_context(Lock& lock, const std::shared_ptr<Context>& context) {
   worker.drain(lock, context.get());
-  forget_captures(context.get());
+  const auto captures_now = captures;
+  for (const std::shared_ptr<Capture>& capture : captures_now) {
+    if (std::any_of(capture->streams.begin(), capture->streams.end(),
+                    [&](const auto& stream) { return stream->context == context; }))
+      abandon(capture);
+  }
   context->alive = false;
   const auto within = [&](const auto& object) { return object.context == context; };
   streams.remove_if(within);

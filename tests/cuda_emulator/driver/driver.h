@@ -2,6 +2,7 @@
 
 // The state behind the entry points, and what each of them does first.
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -67,12 +68,12 @@ class Driver {
   Table<CUmemoryPool, Pool> pools;
   CUmemoryPool default_pool = nullptr, current_pool = nullptr;
   std::map<uint64_t, Allocation> allocations;  // by address
+  std::atomic<int> pending_frees{0};           // cuMemFreeAsync that streams have not come to
   std::vector<std::shared_ptr<Capture>> captures;
   unsigned long long next_id = 1;
 
   // Settings, and results of launches.
-  int major = 9, minor = 0;
-  bool architecture_set = false;  // by a call, which wins over the environment
+  int major = 0, minor = 0;  // 0, 0: as the environment says, or 9.0
   uint64_t capacity = 0, seed = 0;
   unsigned threads = 0;
   std::string report, report_text, statistics_text;
@@ -88,8 +89,8 @@ class Driver {
   std::shared_ptr<Context> make_context(unsigned flags);
   // The primary context, which keeps its handle; made active where it is not.
   std::shared_ptr<Context> active_primary();
-  // For a device's context to end where a stream of it captures.
-  void forget_captures(const Context* context);
+  // Ends a capture without a graph.
+  void abandon(const std::shared_ptr<Capture>& capture);
   // Says that the next allocation of device memory is to fail.
   bool allocation_fails();
   // The live allocation that holds an address, or null.

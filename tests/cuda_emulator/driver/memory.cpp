@@ -19,8 +19,7 @@ const Allocation& allocate(Call& call, uint64_t bytes, Origin origin, unsigned f
   if (origin != Origin::host) require(!driver.allocation_fails(), CUDA_ERROR_OUT_OF_MEMORY);
   if (origin == Origin::device || origin == Origin::pool) {
     allocation.address = driver.memory->allocate(bytes);
-    if (!allocation.address) {
-      // What streams are still to free can be had.
+    if (!allocation.address && driver.pending_frees > 0) {
       driver.worker.drain(call.lock, nullptr);
       allocation.address = driver.memory->allocate(bytes);
     }

@@ -79,7 +79,7 @@ std::shared_ptr<LoadedModule> load(Call& call, const std::shared_ptr<Context>& c
   loaded->context = context;
   require(!driver.allocation_fails(), CUDA_ERROR_OUT_OF_MEMORY);
   try {
-    loaded->module = std::make_unique<Module>(text, driver.limits, *driver.memory);
+    loaded->module = std::make_shared<Module>(text, driver.limits, *driver.memory);
   } catch (const ptx::Error& error) {
     if (log) log->error(error.what());
     fail(CUDA_ERROR_INVALID_PTX);

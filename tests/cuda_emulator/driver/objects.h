@@ -67,11 +67,9 @@ struct Event {
 struct LoadedModule {
   CUmodule handle = nullptr;
   std::shared_ptr<Context> context;
-  std::unique_ptr<Module> module;  // null once it is unloaded
+  std::shared_ptr<Module> module;  // null once it is unloaded; work that runs keeps its own
   std::map<std::string, std::shared_ptr<Function>> functions;
   bool of_library = false;
-
-  ~LoadedModule();
 };
 
 struct Function {

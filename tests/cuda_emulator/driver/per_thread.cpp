@@ -22,6 +22,13 @@ CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus*
                                    dependencies_out, edgeData_out, numDependencies_out);
 }
 
+CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode* dependencies,
+                                                   const CUgraphEdgeData* dependencyData,
+                                                   size_t numDependencies, unsigned int flags) {
+  return cuStreamUpdateCaptureDependencies_v2(per_thread(hStream), dependencies, dependencyData,
+                                              numDependencies, flags);
+}
+
 CUresult cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
   return cuStreamGetPriority(per_thread(hStream), priority);
 }

@@ -45,6 +45,7 @@ uint64_t drawn_seed() {
 CUresult run_kernel(const KernelAction& action) {
   Driver& driver = Driver::get();
   Launch launch;
+  std::shared_ptr<const Module> module;  // may be unloaded meanwhile, from another context
   launch.grid = action.grid;
   launch.block = action.block;
   launch.dynamic_shared = action.dynamic_shared;
@@ -52,9 +53,9 @@ CUresult run_kernel(const KernelAction& action) {
   launch.cooperative = action.cooperative;
   {
     Lock lock(driver.mutex);
-    if (!action.module->module)
-      return CUDA_ERROR_LAUNCH_FAILED;  // unloaded since: of a graph that is still launched
-    launch.module = action.module->module.get();
+    module = action.module->module;
+    if (!module) return CUDA_ERROR_LAUNCH_FAILED;  // unloaded between launch and run
+    launch.module = module.get();
     launch.entry = action.function->info;
     launch.seed = driver.seed ? driver.seed : drawn_seed();
     launch.threads = driver.threads;
@@ -146,6 +147,7 @@ CUresult perform(const Action& action, CUresult context_error) {
   if (const auto* freed = std::get_if<FreeAction>(&action)) {
     std::lock_guard device(Driver::get().device_mutex);
     Driver::get().memory->release(freed->address);
+    --Driver::get().pending_frees;
   }
   return CUDA_SUCCESS;
 }

@@ -47,6 +47,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
             (it->second.origin == Origin::pool || it->second.origin == Origin::device));
     require(!stream->capture, CUDA_ERROR_NOT_SUPPORTED);
     forget(call.driver, dptr);
+    ++call.driver.pending_frees;
     call.submit(stream, FreeAction{dptr});
     require(stream->context->error == CUDA_SUCCESS, stream->context->error);
   });

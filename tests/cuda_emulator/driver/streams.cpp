@@ -52,7 +52,11 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   return entry("cuStreamDestroy", [&](Call& call) {
     const std::shared_ptr<Stream> stream = call.driver.streams.at(hStream);
-    if (stream->capture) stream->capture->invalid = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (const std::shared_ptr<Capture> capture = stream->capture) {
+      // Without the stream it began in a capture cannot be ended.
+      capture->invalid = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+      if (capture->origin.lock() == stream) call.driver.abandon(capture);
+    }
     Context& context = *stream->context;
     std::erase_if(context.orphans, [](const std::shared_ptr<Work>& work) { return work->done; });
     if (stream->blocking() && stream->last && !stream->last->done)
