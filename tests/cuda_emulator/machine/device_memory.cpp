@@ -15,6 +15,8 @@ uint64_t chunks_of(uint64_t base, uint64_t bytes) {
 // What an allocation takes of the capacity.
 uint64_t cost(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+constexpr uint64_t kNear = uint64_t{1} << 32;  // farther ones are not named
+
 std::string in_words(const Allocation& a) {
   std::string text = std::to_string(a.bytes) + "-byte ";
   if (!a.name.empty()) return text + "variable " + a.name;
@@ -87,7 +89,7 @@ std::string DeviceMemory::Impl::describe(uint64_t address, unsigned bytes, bool*
   }
   const uint64_t past = before ? address - before->end() : ~uint64_t{0};
   const uint64_t ahead = after ? after->base - address : ~uint64_t{0};
-  if (past == ~uint64_t{0} && ahead == ~uint64_t{0}) return "there are no allocations";
+  if (std::min(past, ahead) > kNear) return "no allocation is near";
   const Allocation& near = past <= ahead ? *before : *after;
   std::string text = std::to_string(std::min(past, ahead)) + " bytes ";
   if (past <= ahead && past == 0) text = "right ";

@@ -11,7 +11,7 @@
 namespace emulator {
 namespace {
 
-constexpr uint64_t kSharedGuard = 256, kSharedStep = 128, kLocalGuard = 64;
+constexpr uint64_t kSharedGuard = 256, kSharedStep = 128, kLocalGuard = 64, kConstantGuard = 64;
 
 uint64_t rounded(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -223,17 +223,22 @@ void place_global(Program& program) {
       constant = rounded(constant, variable.alignment);
       program.placements[&variable] = {ptx::Space::constant, constant};
       constant += variable.bytes;
+      program.constant_valid.resize(constant - variable.bytes, 0);
+      program.constant_valid.resize(constant, 1);
+      constant += kConstantGuard;
     } else if (variable.space == ptx::Space::global) {
-      const uint64_t address = program.memory->allocate(
-          std::max<uint64_t>(variable.bytes, 1), std::max<uint64_t>(256, variable.alignment));
+      const uint64_t address =
+          program.memory->allocate(std::max<uint64_t>(variable.bytes, 1),
+                                   std::max<uint64_t>(256, variable.alignment), variable.name);
       if (!address) throw std::bad_alloc();
       program.allocations.push_back(address);
       program.placements[&variable] = {ptx::Space::global, address};
     }
   }
+  program.constant_valid.resize(constant, 0);
   program.constant_bytes = constant;
   if (!constant) return;
-  program.constant_address = program.memory->allocate(constant, 256);
+  program.constant_address = program.memory->allocate(constant, 256, "for constants");
   if (!program.constant_address) throw std::bad_alloc();
   program.allocations.push_back(program.constant_address);
 }
@@ -283,7 +288,8 @@ Entry make_entry(const Program& program, size_t index, const Limits& limits) {
   entry.function = index;
   FunctionInfo& info = entry.info;
   info.name = function.name;
-  info.constant = static_cast<unsigned>(program.constant_bytes);
+  info.constant = static_cast<unsigned>(
+      std::count(program.constant_valid.begin(), program.constant_valid.end(), 1));
   info.local = static_cast<unsigned>(code.local_variables);
   info.ptx_version = 10 * program.source.version_major + program.source.version_minor;
   info.target = program.architecture;

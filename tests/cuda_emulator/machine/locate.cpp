@@ -36,7 +36,7 @@ std::string place_in(const std::vector<Region>& regions, uint64_t address, unsig
   if (after && after->base - address <= past)
     return std::to_string(after->base - address) + " bytes before " + text(*after);
   if (!before) return "";
-  return std::to_string(past) + " bytes past the end of " + text(*before);
+  return (past ? std::to_string(past) + " bytes" : "right") + " past the end of " + text(*before);
 }
 
 const Entry* entry_of(const Grid& grid) {

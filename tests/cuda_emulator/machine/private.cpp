@@ -2,6 +2,7 @@
 
 #include "tests/cuda_emulator/machine/access.h"
 #include "tests/cuda_emulator/machine/locate.h"
+#include "tests/cuda_emulator/machine/program.h"
 
 namespace emulator {
 namespace {
@@ -19,10 +20,13 @@ using ptx::Space;
 void load_constant(Warp& warp, const Op& op, const Access& access, std::byte* data,
                    uint8_t* defined) {
   const auto& constant = warp.block->grid.constant;
+  const auto& valid = warp.block->grid.program.constant_valid;
   in_order(access.lanes, [&](int lane) {
     const uint64_t address = access.address[lane];
-    if (access.bytes > constant.size() || address > constant.size() - access.bytes)
-      fail_outside(warp, op, lane, access, "the module's constant variables");
+    const bool inside = access.bytes <= constant.size() &&
+                        address <= constant.size() - access.bytes &&
+                        !std::memchr(&valid[address], 0, access.bytes);
+    if (!inside) fail_outside(warp, op, lane, access, "the module's constant variables");
     std::memcpy(data + lane * access.bytes, constant.data() + address, access.bytes);
     std::memset(defined + lane * access.bytes, 0xff, access.bytes);
   });

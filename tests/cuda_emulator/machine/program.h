@@ -93,7 +93,8 @@ class Program {
   Constants constants;
   std::unordered_map<const ptx::Variable*, Placement> placements;
   std::unordered_map<std::string, size_t> functions;
-  uint64_t constant_address = 0, constant_bytes = 0;  // of all constant variables
+  uint64_t constant_address = 0, constant_bytes = 0;  // of all constant variables, guards too
+  std::vector<uint8_t> constant_valid;                // 1 for the bytes of a variable
   DeviceMemory* memory = nullptr;
   std::vector<uint64_t> allocations;  // of it
   int architecture = 0;               // of the target
