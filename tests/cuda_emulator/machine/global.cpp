@@ -227,6 +227,7 @@ void store_global(Warp& warp, const Op& op, const Access& access, const std::byt
     view.add_counts(&Counters::global_store_bytes, &Counters::global_store_sectors,
                     requested(access));
   view.grid.progress.fetch_add(1, std::memory_order_relaxed);
+  ++warp.block->progress;
 }
 
 void atomic_global(Warp& warp, const Op& op, const Access& access, bool ignores_old,
@@ -258,7 +259,9 @@ void atomic_global(Warp& warp, const Op& op, const Access& access, bool ignores_
   if (access.counted)
     view.add_counts(&Counters::global_atomic_bytes, &Counters::global_atomic_sectors,
                     requested(access));
-  if (changed) view.grid.progress.fetch_add(1, std::memory_order_relaxed);
+  if (!changed) return;
+  view.grid.progress.fetch_add(1, std::memory_order_relaxed);
+  ++warp.block->progress;
 }
 
 }  // namespace emulator

@@ -12,8 +12,12 @@
 namespace emulator {
 namespace {
 
-// Instructions of a block before others have their turn.
-constexpr uint64_t kTurn = 250'000;
+// Instructions of a block before others have their turn; before one in which nothing changed gives
+// way, as it may wait for others; and for how long it goes on when it has its turn again.
+constexpr uint64_t kTurn = 250'000, kQuiet = 32'768, kStep = 2'048;
+// What blocks execute in vain before one more is begun, which they may wait for. Those in which
+// something changes may wait too: their instructions count less.
+constexpr uint64_t kBeforeNext = 100'000, kBusy = 40;
 // Blocks that are under way at a time, where the launch is not cooperative.
 constexpr uint64_t kResident = 64;
 // What blocks before one that reported may still execute to report something themselves.
@@ -33,10 +37,7 @@ std::vector<std::byte> constants_now(const Program& program, const DeviceMemory&
 class Blocks {
  public:
   Blocks(Grid& grid, Counters& counters)
-      : grid_(grid),
-        counters_(counters),
-        count_(grid.launch.grid.count()),
-        resident_(grid.launch.cooperative ? count_ : kResident) {}
+      : grid_(grid), counters_(counters), count_(grid.launch.grid.count()) {}
 
   void run(unsigned threads) {
     std::vector<std::thread> workers;
@@ -49,7 +50,10 @@ class Blocks {
  private:
   struct Running {
     std::unique_ptr<Block> block;
-    uint64_t linear = 0, executed = 0, progress = 0;
+    uint64_t linear = 0;
+    uint64_t executed = 0, in_turn = 0;
+    bool moved = false;  // something changed in its last turn
+    bool waits = false;  // nothing did for long
   };
 
   void work() {
@@ -60,7 +64,7 @@ class Blocks {
           running->block = std::make_unique<Block>(
               grid_, position(running->linear, grid_.launch.grid), running->linear);
         }
-        more = advance(*running->block, turn_);
+        more = turn(*running);
         if (more) look_for_progress(*running);
       } catch (const LaunchFailure& failure) {
         report(running->linear, failure.report.fault == Fault::deadlock);
@@ -71,20 +75,43 @@ class Blocks {
     }
   }
 
+  // False at the end of the block.
+  bool turn(Running& running) {
+    Block& block = *running.block;
+    running.in_turn = 0;
+    running.moved = false;
+    const uint64_t quiet = running.waits ? kStep : kQuiet;
+    for (uint64_t changed_at = 0; running.in_turn < turn_;) {
+      const uint64_t before = block.progress;
+      if (!advance(block, kStep)) return false;
+      running.in_turn += kStep;
+      if (block.progress != before) {
+        changed_at = running.in_turn;
+        running.moved = true;
+        running.waits = false;
+      } else if (running.in_turn - changed_at >= quiet) {
+        running.waits = true;
+        break;
+      }
+    }
+    return true;
+  }
+
   // The next block to run, waiting for one if need be; none at the end.
   std::optional<Running> take() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      const bool admits = next_ < last() && (waiting_.empty() || under_way_ < resident_);
-      if (admits) {
+      if (next_ < last() && admits()) {
         Running running;
         running.linear = next_++;
         ++under_way_;
+        in_vain_ = 0;
         return running;
       }
-      if (!waiting_.empty()) {
-        Running running = std::move(waiting_.front());
-        waiting_.pop_front();
+      for (std::deque<Running>* blocks : {&ready_, &waiting_}) {
+        if (blocks->empty()) continue;
+        Running running = std::move(blocks->front());
+        blocks->pop_front();
         return running;
       }
       if (under_way_ == 0) {
@@ -95,12 +122,18 @@ class Blocks {
     }
   }
 
+  bool admits() const {
+    if (grid_.launch.cooperative || (ready_.empty() && waiting_.empty())) return true;
+    return in_vain_ >= kBeforeNext && under_way_ < kResident;
+  }
+
   void give(Running running, bool more) {
     const std::lock_guard lock(mutex_);
     const bool stop = reported_ && (running.linear >= *reported_ || left_after_report_ == 0);
     if (more && !stop) {
-      if (reported_) left_after_report_ -= std::min(left_after_report_, kTurn);
-      waiting_.push_back(std::move(running));
+      if (reported_) left_after_report_ -= std::min(left_after_report_, running.in_turn);
+      in_vain_ += running.waits ? running.in_turn : running.in_turn / kBusy;
+      (running.waits ? waiting_ : ready_).push_back(std::move(running));
     } else {
       if (running.block) counters_ += running.block->counters;
       --under_way_;
@@ -122,29 +155,26 @@ class Blocks {
     reported_ = linear;
     deadlock_ = deadlock;
     error_ = std::current_exception();
-    std::erase_if(waiting_, [&](const Running& running) {
-      const bool late = running.linear >= linear;
-      under_way_ -= late;
-      return late;
-    });
+    for (std::deque<Running>* blocks : {&ready_, &waiting_}) {
+      under_way_ -=
+          std::erase_if(*blocks, [&](const Running& running) { return running.linear >= linear; });
+    }
   }
 
   // A grid in which nothing changes for long hangs.
   void look_for_progress(Running& running) {
-    running.executed += turn_;
+    running.executed += running.in_turn;
     if (running.executed >= grid_.launch.most_instructions) {
       deadlock(*running.block, "more instructions than this launch may execute");
     }
     const uint64_t grid_progress = grid_.progress.load();
-    const bool moved = running.progress != running.block->progress;
-    running.progress = running.block->progress;
     std::unique_lock lock(mutex_);
-    if (moved || grid_progress != progress_) {
+    if (running.moved || grid_progress != progress_) {
       progress_ = grid_progress;
       idle_ = 0;
       return;
     }
-    idle_ += turn_;
+    idle_ += running.in_turn;
     if (idle_ < grid_.launch.patience) return;
     lock.unlock();
     deadlock(*running.block, "nothing changes any more while threads go round in loops");
@@ -152,12 +182,12 @@ class Blocks {
 
   Grid& grid_;
   Counters& counters_;
-  const uint64_t count_, resident_;
+  const uint64_t count_;
   const uint64_t turn_ = std::min(kTurn, grid_.launch.patience);
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Running> waiting_;
-  uint64_t next_ = 0, under_way_ = 0, idle_ = 0, progress_ = 0;
+  std::deque<Running> ready_, waiting_;
+  uint64_t next_ = 0, under_way_ = 0, in_vain_ = 0, idle_ = 0, progress_ = 0;
   std::optional<uint64_t> reported_;
   bool deadlock_ = false;
   uint64_t left_after_report_ = kAfterReport;
