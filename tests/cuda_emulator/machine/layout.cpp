@@ -343,10 +343,13 @@ void estimate_registers(Program& program, const Limits& limits) {
     uint64_t threads = product(function.required_threads);
     if (!threads) threads = product(function.max_threads);
     uint64_t most = kMost;
-    if (threads) most = std::min<uint64_t>(most, limits.registers_per_block / threads / 8 * 8);
+    const uint64_t resident = threads * std::max(function.min_blocks, 1u);
+    if (threads) most = std::min<uint64_t>(most, limits.registers_per_block / resident / 8 * 8);
     if (function.max_registers) most = std::min<uint64_t>(most, function.max_registers);
-    // Of what ptxas takes beside what is alive, as large kernels show it.
-    const uint64_t alive = program.codes[entry.function].pressure, needs = alive + alive / 10 + 10;
+    // As ptxas takes them, by what some thirty kernels show: small ones are made to need less than
+    // what their PTX keeps alive, large ones need more.
+    const uint64_t alive = program.codes[entry.function].pressure;
+    const uint64_t needs = 4 + alive * 3 / 4 + (alive > 64 ? (alive - 64) * 3 / 5 : 0);
     entry.info.registers = static_cast<unsigned>(std::max<uint64_t>(16, std::min(needs, most)));
     // A warp gets its registers in units of 8 a thread.
     const unsigned warps = limits.registers_per_block / 32 / ((entry.info.registers + 7) / 8 * 8);
