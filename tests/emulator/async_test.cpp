@@ -95,6 +95,9 @@ TEST_CASE("cp.async: a source that is not read need not exist", "[async][faults]
   CHECK(report_of(copied(wild + "cp.async.cg.shared.global [%r0], [%d0], 16, 0;\n" + kCommit +
                          kWait)) == "");
   CHECK_THAT(report_of(copied(wild + kCopy)), Catch::Contains("out of bounds"));
+  CHECK(report_of(copied("cp.async.cg.shared.global [%r0], [%d9], 16, 0;\n")) == "");
+  CHECK_THAT(report_of(copied("cp.async.cg.shared.global [%r0], [%d9], 16;\n")),
+             Catch::Contains("undefined"));
   // The last 4 bytes of `in`, then zeros; and the same as 8 bytes.
   const std::string last = "add.u64 %d0, %in, 120;\nsetp.eq.u32 %p0, %thread, 0;\n";
   const auto input = counting(31);
@@ -154,6 +157,9 @@ TEST_CASE("cp.async: reading too early is a race", "[async][faults]") {
   CHECK_THAT(report("and.b32 %r7, %thread, 1;\nsetp.eq.u32 %p0, %r7, 0;\n" + kCopy + kCommit +
                     "@%p0 cp.async.wait_group 0;\n" + kSync + kRead),
              Catch::Contains("race"));
+  // Each half waits for its own.
+  CHECK(report("and.b32 %r7, %thread, 1;\nsetp.eq.u32 %p0, %r7, 0;\n" + kCopy + kCommit +
+               "@%p0 cp.async.wait_group 0;\n@!%p0 cp.async.wait_all;\n" + kSync + kRead) == "");
   // Written while under way, by a store and by a second copy.
   CHECK_THAT(report(kCopy + kCommit + "st.shared.b32 [%r0], %thread;\n"), Catch::Contains("race"));
   CHECK_THAT(report(kCopy + kCopy), Catch::Contains("race"));
