@@ -88,23 +88,32 @@ void run_atomic(Warp& warp, const Op& op, Mask lanes) {
 }
 
 // Everything but the operands. Modifiers come in the order of the ISA's syntax, in that of its
-// examples, where the type and the vector precede the operation, or as NVRTC writes them, with the
-// scope behind the space.
+// examples, where the type and the vector precede the operation, or as NVRTC writes them: with the
+// scope behind the space, or semantics and scope behind the operation (cuda::atomic).
 Form form_of(Decoding& decoding, bool returns, bool* policy) {
   Modifiers modifiers(*decoding.instruction);
   Form form;
   form.access.order = {Semantics::relaxed, Scope::gpu};
-  const int semantics = modifiers.take_one({"relaxed", "acquire", "release", "acq_rel"});
-  if (semantics >= 0) form.access.order.semantics = static_cast<Semantics>(semantics + 1);
-  if (!returns && (semantics == 1 || semantics == 3)) decoding.fail("red is .relaxed or .release");
-  int scope = take_scope(modifiers);
-  if (scope >= 0) form.access.order.scope = static_cast<Scope>(scope);
+  int semantics = -1, scope = -1;
+  const auto take_semantics = [&] {
+    if (semantics >= 0) return false;
+    semantics = modifiers.take_one({"relaxed", "acquire", "release", "acq_rel"});
+    if (semantics >= 0) form.access.order.semantics = static_cast<Semantics>(semantics + 1);
+    return semantics >= 0;
+  };
+  const auto take_its_scope = [&] {
+    if (scope >= 0) return false;
+    scope = take_scope(modifiers);
+    if (scope >= 0) form.access.order.scope = static_cast<Scope>(scope);
+    return scope >= 0;
+  };
+  take_semantics();
+  take_its_scope();
   form.access.space = take_space(modifiers);
   if (form.access.space != Space::generic && form.access.space != Space::global &&
       form.access.space != Space::shared)
     decoding.fail("atomic operations are for shared and global memory");
-  if (scope < 0 && (scope = take_scope(modifiers)) >= 0)
-    form.access.order.scope = static_cast<Scope>(scope);
+  take_its_scope();
   int operation = -1;
   bool typed = false, noftz = false;
   *policy = false;
@@ -116,6 +125,8 @@ Form form_of(Decoding& decoding, bool returns, bool* policy) {
       operation = found;
     } else if (modifiers.take("noftz")) {
       noftz = true;
+    } else if (operation >= 0 && (take_semantics() || take_its_scope())) {
+      continue;
     } else if (modifiers.take("L2::cache_hint")) {
       *policy = true;
     } else if (const unsigned count = take_vector(modifiers); count > 1) {
@@ -126,6 +137,7 @@ Form form_of(Decoding& decoding, bool returns, bool* policy) {
       typed = true;
     }
   }
+  if (!returns && (semantics == 1 || semantics == 3)) decoding.fail("red is .relaxed or .release");
   if (operation < 0 || !typed) decoding.fail("an operation and a type are needed");
   const auto which = static_cast<Atomic>(operation);
   const bool halves = form.type == Type::f16 || form.type == Type::bf16 ||
