@@ -22,25 +22,58 @@ inline constexpr std::array<uint64_t, 256> kBytesOf = [] {
   return table;
 }();
 
+// The bits of definedness that go with a value in a register of `width` bytes: those of bytes that
+// extend the value are those of its sign, or set for zeros; those that the register lacks are set.
+template <class T>
+inline uint8_t extended_bits(uint8_t bits, unsigned width, bool sign) {
+  if (!sign || (bits >> (sizeof(T) - 1) & 1)) bits |= static_cast<uint8_t>(~0u << sizeof(T));
+  return width < 8 ? static_cast<uint8_t>(bits | ~0u << width) : bits;
+}
+
+template <class T>
+void defined_to_register(uint8_t* to, unsigned width, bool sign, Mask lanes, const uint8_t* defined,
+                         unsigned stride) {
+  T all = static_cast<T>(~T{0});
+  each_lane(lanes, [&](int lane) {
+    T part;
+    std::memcpy(&part, defined + lane * stride, sizeof part);
+    all &= part;
+  });
+  const bool wide = width == 16;
+  if (all == static_cast<T>(~T{0})) [[likely]] {
+    each_lane(lanes, [&](int lane) { to[lane] = 0xff; });
+    if (wide) each_lane(lanes, [&](int lane) { to[64 + lane] = 0xff; });
+    return;
+  }
+  each_lane(lanes, [&](int lane) {
+    T part;
+    std::memcpy(&part, defined + lane * stride, sizeof part);
+    to[lane] = extended_bits<T>(bits_of(part), width, sign);
+    if (wide) to[64 + lane] = sign && !(to[lane] >> 7 & 1) ? 0 : 0xff;
+  });
+}
+
 // One value of every lane from bytes `stride` apart into a register of `width` bytes.
 template <class T>
 void to_register(const Registers& registers, Arg arg, unsigned width, bool sign, Mask lanes,
                  const std::byte* data, const uint8_t* defined, unsigned stride) {
   if (arg.kind != Arg::Kind::reg) return;  // a sink
-  uint8_t* to_defined = registers.defined_out(arg);
-  constexpr auto above = static_cast<uint8_t>(~0u << sizeof(T));
+  defined_to_register<T>(registers.defined_out(arg), width, sign, lanes, defined, stride);
+  const auto value_of = [&](int lane) {
+    T value;
+    std::memcpy(&value, data + lane * stride, sizeof value);
+    return value;
+  };
+  if (sizeof(T) <= 4 && width <= 4 && !(sign && sizeof(T) < width)) {
+    uint32_t* to = registers.out<uint32_t>(arg);
+    each_lane(lanes, [&](int lane) { to[lane] = static_cast<uint32_t>(value_of(lane)); });
+    return;
+  }
   const int fill = sign ? 64 - 8 * static_cast<int>(sizeof(T)) : 0;
   const uint64_t kept = width < 8 ? (uint64_t{1} << 8 * width) - 1 : ~uint64_t{0};
   each_lane(lanes, [&](int lane) {
-    T value, value_defined;
-    std::memcpy(&value, data + lane * stride, sizeof value);
-    std::memcpy(&value_defined, defined + lane * stride, sizeof value);
-    uint64_t wide = value;
-    uint8_t bits = bits_of(value_defined);
+    uint64_t wide = value_of(lane);
     if (fill) wide = static_cast<uint64_t>(static_cast<int64_t>(wide << fill) >> fill);
-    if (!fill || (bits >> (sizeof(T) - 1) & 1)) bits |= above;
-    // Bytes that the register does not have count as defined.
-    to_defined[lane] = width < 8 ? static_cast<uint8_t>(bits | ~0u << width) : bits;
     if (width == 8) {
       registers.out<uint64_t>(arg)[lane] = wide;
     } else if (width < 8) {
@@ -48,7 +81,6 @@ void to_register(const Registers& registers, Arg arg, unsigned width, bool sign,
     } else {
       registers.out<uint64_t>(arg)[2 * lane] = wide;
       registers.out<uint64_t>(arg)[2 * lane + 1] = sign && wide >> 63 ? ~uint64_t{0} : 0;
-      to_defined[64 + lane] = sign && !(bits >> 7 & 1) ? 0 : 0xff;
     }
   });
 }

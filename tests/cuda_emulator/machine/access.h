@@ -42,6 +42,23 @@ inline bool all_defined(const uint8_t* defined, unsigned bytes) {
   return all == 0xff;
 }
 
+template <unsigned kBytes>
+inline bool all_defined(const uint8_t* defined) {
+  if constexpr (kBytes < 8) {
+    uint32_t bytes = ~0u;
+    std::memcpy(&bytes, defined, kBytes);
+    return bytes == ~0u;
+  } else {
+    uint64_t all = ~uint64_t{0};
+    for (unsigned i = 0; i < kBytes; i += 8) {
+      uint64_t part;
+      std::memcpy(&part, defined + i, 8);
+      all &= part;
+    }
+    return all == ~uint64_t{0};
+  }
+}
+
 // Calls f(lane) for the lanes of a mask in rising order.
 template <class F>
 inline void in_order(Mask lanes, F&& f) {
@@ -49,6 +66,19 @@ inline void in_order(Mask lanes, F&& f) {
 }
 
 void check_alignment(const Warp& warp, const Op& op, const Access& access);
+// Calls f with the bytes of a lane as a constant.
+template <class F>
+inline void for_bytes(const Access& access, F&& f) {
+  switch (access.bytes) {
+    case 1: return f(std::integral_constant<unsigned, 1>());
+    case 2: return f(std::integral_constant<unsigned, 2>());
+    case 4: return f(std::integral_constant<unsigned, 4>());
+    case 8: return f(std::integral_constant<unsigned, 8>());
+    case 16: return f(std::integral_constant<unsigned, 16>());
+    default: return f(std::integral_constant<unsigned, 32>());
+  }
+}
+
 [[noreturn]] void fail_undefined_store(const Warp& warp, const Op& op, int lane,
                                        const Access& access);
 [[noreturn]] void fail_undefined_old(const Warp& warp, const Op& op, int lane,

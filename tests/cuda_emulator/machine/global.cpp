@@ -36,6 +36,14 @@ struct View {
   // Goes to the place of a lane and holds the lock of its chunk. data and defined: of the place;
   // defined is null where everything is.
   void enter(int lane) {
+    const uint64_t address = access.address[lane], offset = address - base;
+    if (offset > last || address >> kChunkShift != chunk_number || !chunk) [[unlikely]]
+      return move_to(lane);
+    data = all_data + offset;
+    defined = all_defined ? all_defined + offset : nullptr;
+  }
+
+  void move_to(int lane) {
     const uint64_t address = access.address[lane];
     if (!allocation || !allocation->holds(address, bytes)) {
       allocation = memory.find(address);
@@ -43,17 +51,21 @@ struct View {
         release();
         fail_outside(warp, op, lane, access);
       }
+      base = allocation->base;
+      last = allocation->bytes - bytes;
+      all_data = allocation->data;
+      all_defined = allocation->defined.get();
     }
     Chunk* next = &allocation->chunk(address);
     if (next != chunk) {
       release();
       next->lock.lock();
       chunk = next;
+      chunk_number = address >> kChunkShift;
       if (chunk->launch != launch) begin_chunk(*chunk, launch);
     }
-    const uint64_t offset = address - allocation->base;
-    data = allocation->data + offset;
-    defined = allocation->defined ? &allocation->defined[offset] : nullptr;
+    data = all_data + (address - base);
+    defined = all_defined ? all_defined + (address - base) : nullptr;
   }
 
   void release() {
@@ -61,37 +73,68 @@ struct View {
     chunk = nullptr;
   }
 
-  // Calls f(bytes of the word, address of the word, offset in the access) for every word.
+  // Calls f(bytes of the word, address of the word) for every word, of any number of bytes.
   template <class F>
   void each_word(int lane, F&& f) const {
     const uint64_t at = access.address[lane];
-    f(bytes_of_word(at, bytes), at & ~uint64_t{3}, 0u);
+    f(bytes_of_word(at, bytes), at & ~uint64_t{3});
     for (unsigned done = 4; done < bytes; done += 4)
-      f(bytes_of_word(at + done, bytes - done), at + done, done);
+      f(bytes_of_word(at + done, bytes - done), at + done);
+  }
+
+  // Checks and marks a read, or a write; `fresh` as below.
+  template <unsigned kBytes>
+  void read(int lane) {
+    if (!chunk->reads) chunk->reads = allocation->make_marks();
+    const uint64_t at = access.address[lane];
+    const size_t first = word_of(at);
+    const uint32_t* least = actor.known[lane]->own.least.data();
+    const unsigned of_word = bytes_of_word(at, kBytes);
+    const Mark fresh = actor.mark(lane, of_word);
+    for (unsigned w = 0; w < std::max(kBytes / 4, 1u); ++w) {
+      const Mark* write = chunk->writes ? &chunk->writes[first + w] : nullptr;
+      if (read_quickly(write, chunk->reads[first + w], least, fresh)) [[likely]]
+        continue;
+      const uint64_t word = (at & ~uint64_t{3}) + 4 * w;
+      check_global_read(*chunk, actor, lane, of_word, word);
+      mark_global_read(*allocation, *chunk, actor, lane, of_word, word);
+    }
+  }
+
+  template <unsigned kBytes>
+  void write(int lane, const std::byte* bytes_written) {
+    if (!chunk->writes) chunk->writes = allocation->make_marks();
+    const uint64_t at = access.address[lane];
+    const size_t first = word_of(at);
+    const uint32_t* least = actor.known[lane]->own.least.data();
+    const unsigned of_word = bytes_of_word(at, kBytes);
+    const Mark fresh = actor.mark(lane, of_word);
+    for (unsigned w = 0; w < std::max(kBytes / 4, 1u); ++w) {
+      Mark* read = chunk->reads ? &chunk->reads[first + w] : nullptr;
+      if (write_quickly(chunk->writes[first + w], read, least, fresh)) [[likely]]
+        continue;
+      const uint64_t word = (at & ~uint64_t{3}) + 4 * w;
+      check_global_write(*chunk, actor, lane, of_word, word, stays(bytes_written, 4 * w));
+      mark_global_write(*allocation, *chunk, actor, lane, of_word, word);
+    }
+  }
+
+  // Whether new bytes leave a word of the access as it is; null: they count as new.
+  bool stays(const std::byte* fresh, unsigned at) const {
+    const unsigned count = std::min(bytes, 4u);
+    return fresh && std::memcmp(fresh + at, data + at, count) == 0 &&
+           (!defined || emulator::all_defined(defined + at, count));
   }
 
   void check_read(int lane) const {
-    each_word(lane, [&](unsigned of_word, uint64_t address, unsigned) {
+    each_word(lane, [&](unsigned of_word, uint64_t address) {
       check_global_read(*chunk, actor, lane, of_word, address);
     });
   }
 
-  // fresh: the new bytes, null where a write of the same bytes counts as any other.
-  void check_write(int lane, const std::byte* fresh) const {
-    const unsigned count = std::min(bytes, 4u);
-    each_word(lane, [&](unsigned of_word, uint64_t address, unsigned at) {
-      const bool same = fresh && std::memcmp(fresh + at, data + at, count) == 0 &&
-                        (!defined || all_defined(defined + at, count));
-      check_global_write(*chunk, actor, lane, of_word, address, same);
-    });
-  }
-
-  void mark(int lane, bool writes) const {
-    each_word(lane, [&](unsigned bytes, uint64_t address, unsigned) {
-      if (writes)
-        mark_global_write(*allocation, *chunk, actor, lane, bytes, address);
-      else
-        mark_global_read(*allocation, *chunk, actor, lane, bytes, address);
+  void mark_read(int lane) const {
+    each_word(lane, [&](unsigned of_word, uint64_t address) {
+      mark_global_read(*allocation, *chunk, actor, lane, of_word, address);
     });
   }
 
@@ -145,7 +188,11 @@ struct View {
   const DeviceMemory::Impl& memory;
   uint32_t launch;
   Allocation* allocation = nullptr;
+  uint64_t base = 0, last = 0;  // of the allocation: where it begins, the last place that fits
+  std::byte* all_data = nullptr;
+  uint8_t* all_defined = nullptr;
   Chunk* chunk = nullptr;
+  uint64_t chunk_number = 0;
   std::byte* data = nullptr;
   uint8_t* defined = nullptr;
   SectorSet sectors;
@@ -161,18 +208,18 @@ void finish_store(Warp& warp, const Access& access) {
 void load_global(Warp& warp, const Op& op, const Access& access, std::byte* data,
                  uint8_t* defined) {
   View view(warp, op, access);
-  const unsigned bytes = access.bytes;
-  in_order(access.lanes, [&](int lane) {
-    view.enter(lane);
-    view.check_read(lane);
-    std::memcpy(data + lane * bytes, view.data, bytes);
-    if (view.defined)
-      std::memcpy(defined + lane * bytes, view.defined, bytes);
-    else
-      std::memset(defined + lane * bytes, 0xff, bytes);
-    view.mark(lane, false);
-    view.read_releases(lane);
-    if (access.counted) view.count(lane, true, false);
+  for_bytes(access, [&](auto bytes) {
+    in_order(access.lanes, [&](int lane) {
+      view.enter(lane);
+      view.read<bytes>(lane);
+      std::memcpy(data + lane * bytes, view.data, bytes);
+      if (view.defined)
+        std::memcpy(defined + lane * bytes, view.defined, bytes);
+      else
+        std::memset(defined + lane * bytes, 0xff, bytes);
+      view.read_releases(lane);
+      if (access.counted) view.count(lane, true, false);
+    });
   });
   view.release();
   if (access.counted)
@@ -187,14 +234,14 @@ void load_for_copy(Warp& warp, const Op& op, const Access& access, const uint8_t
   in_order(access.lanes, [&](int lane) {
     view.bytes = sizes[lane];
     requested += view.bytes;
-    view.enter(lane);
+    view.move_to(lane);
     view.check_read(lane);
     std::memcpy(data + lane * access.bytes, view.data, view.bytes);
     if (view.defined)
       std::memcpy(defined + lane * access.bytes, view.defined, view.bytes);
     else
       std::memset(defined + lane * access.bytes, 0xff, view.bytes);
-    view.mark(lane, false);
+    view.mark_read(lane);
     if (access.counted) view.count(lane, true, false);
   });
   view.release();
@@ -205,21 +252,21 @@ void load_for_copy(Warp& warp, const Op& op, const Access& access, const uint8_t
 void store_global(Warp& warp, const Op& op, const Access& access, const std::byte* data,
                   const uint8_t* defined) {
   View view(warp, op, access);
-  const unsigned bytes = access.bytes;
-  in_order(access.lanes, [&](int lane) {
-    const std::byte* from = data + lane * bytes;
-    const uint8_t* from_defined = defined + lane * bytes;
-    if (!access.keeps_undefined && !all_defined(from_defined, bytes)) [[unlikely]] {
-      view.release();
-      fail_undefined_store(warp, op, lane, access);
-    }
-    view.enter(lane);
-    view.check_write(lane, access.keeps_undefined ? nullptr : from);
-    std::memcpy(view.data, from, bytes);
-    if (view.defined) std::memcpy(view.defined, from_defined, bytes);
-    view.mark(lane, true);
-    view.write_releases(lane, false);
-    if (access.counted) view.count(lane, false, true);
+  for_bytes(access, [&](auto bytes) {
+    in_order(access.lanes, [&](int lane) {
+      const std::byte* from = data + lane * bytes;
+      const uint8_t* from_defined = defined + lane * bytes;
+      if (!access.keeps_undefined && !all_defined<bytes>(from_defined)) [[unlikely]] {
+        view.release();
+        fail_undefined_store(warp, op, lane, access);
+      }
+      view.enter(lane);
+      view.write<bytes>(lane, access.keeps_undefined ? nullptr : from);
+      std::memcpy(view.data, from, bytes);
+      if (view.defined) std::memcpy(view.defined, from_defined, bytes);
+      view.write_releases(lane, false);
+      if (access.counted) view.count(lane, false, true);
+    });
   });
   view.release();
   finish_store(warp, access);
@@ -227,41 +274,40 @@ void store_global(Warp& warp, const Op& op, const Access& access, const std::byt
     view.add_counts(&Counters::global_store_bytes, &Counters::global_store_sectors,
                     requested(access));
   view.grid.progress.fetch_add(1, std::memory_order_relaxed);
-  ++warp.block->progress;
 }
 
 void atomic_global(Warp& warp, const Op& op, const Access& access, bool ignores_old,
                    const void* context, Update update, std::byte* old_data) {
   View view(warp, op, access);
-  const unsigned bytes = access.bytes;
   bool changed = false;
-  in_order(access.lanes, [&](int lane) {
-    view.enter(lane);
-    view.check_read(lane);
-    if (!ignores_old && view.defined && !all_defined(view.defined, bytes))
-      fail_undefined_old(warp, op, lane, access);
-    std::byte *old = old_data + lane * bytes, fresh[32];
-    std::memcpy(old, view.data, bytes);
-    const bool stores = update(context, lane, old, fresh);
-    view.read_releases(lane);
-    if (stores) {
-      view.check_write(lane, nullptr);
-      changed = changed || std::memcmp(fresh, old, bytes) != 0;
-      std::memcpy(view.data, fresh, bytes);
-      if (view.defined) std::memset(view.defined, 0xff, bytes);
-      view.write_releases(lane, true);
-    }
-    view.mark(lane, stores);
-    if (access.counted) view.count(lane, true, true);
+  for_bytes(access, [&](auto bytes) {
+    in_order(access.lanes, [&](int lane) {
+      view.enter(lane);
+      view.check_read(lane);
+      if (!ignores_old && view.defined && !all_defined<bytes>(view.defined))
+        fail_undefined_old(warp, op, lane, access);
+      std::byte *old = old_data + lane * bytes, fresh[32];
+      std::memcpy(old, view.data, bytes);
+      const bool stores = update(context, lane, old, fresh);
+      view.read_releases(lane);
+      if (stores) {
+        view.write<bytes>(lane, nullptr);
+        changed = changed || std::memcmp(fresh, old, bytes) != 0;
+        std::memcpy(view.data, fresh, bytes);
+        if (view.defined) std::memset(view.defined, 0xff, bytes);
+        view.write_releases(lane, true);
+      } else {
+        view.read<bytes>(lane);
+      }
+      if (access.counted) view.count(lane, true, true);
+    });
   });
   view.release();
   finish_store(warp, access);
   if (access.counted)
     view.add_counts(&Counters::global_atomic_bytes, &Counters::global_atomic_sectors,
                     requested(access));
-  if (!changed) return;
-  view.grid.progress.fetch_add(1, std::memory_order_relaxed);
-  ++warp.block->progress;
+  if (changed) view.grid.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace emulator

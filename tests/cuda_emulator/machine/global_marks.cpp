@@ -62,7 +62,8 @@ void check_global_write(const Chunk& chunk, const Actor& actor, int lane, unsign
     check(read, false, actor, lane, bytes, true, address);
   if (!(read.info & Mark::kMore)) return;
   const Mark& second = chunk.second_reads[word];
-  if (!read_settled_global(second, actor, lane)) check(second, false, actor, lane, bytes, true, address);
+  if (!read_settled_global(second, actor, lane))
+    check(second, false, actor, lane, bytes, true, address);
 }
 
 void mark_global_read(Allocation& allocation, Chunk& chunk, const Actor& actor, int lane,

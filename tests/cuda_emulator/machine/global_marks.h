@@ -32,6 +32,40 @@ void mark_global_read(Allocation& allocation, Chunk& chunk, const Actor& actor, 
 void mark_global_write(Allocation& allocation, Chunk& chunk, const Actor& actor, int lane,
                        unsigned bytes, uint64_t address);
 
+// Checks and marks where little is to be looked at, as in shared memory. False: nothing was done.
+inline bool settled_quickly(const Mark& mark, const Mark& fresh, const uint32_t* least) {
+  return mark.clock == 0 ||
+         (mark.who == fresh.who && (mark.clock <= least[mark.warp()] || by_same_lane(mark, fresh)));
+}
+
+inline bool read_quickly(const Mark* write, Mark& read, const uint32_t* least, const Mark& fresh) {
+  if (write && !settled_quickly(*write, fresh, least)) return false;
+  if (read.clock == fresh.clock && read.who == fresh.who && alike(read, fresh)) {
+    const uint32_t more = read.info & Mark::kMore;
+    unite(read, fresh);
+    read.info |= more;
+    return true;
+  }
+  if ((read.info & Mark::kMore) || !settled_quickly(read, fresh, least)) return false;
+  read = fresh;
+  return true;
+}
+
+inline bool write_quickly(Mark& write, Mark* read, const uint32_t* least, const Mark& fresh) {
+  if (read && ((read->info & Mark::kMore) || !settled_quickly(*read, fresh, least))) return false;
+  if (write.clock == fresh.clock && write.who == fresh.who) {
+    if (!alike(write, fresh) || (write.lanes != fresh.lanes && (write.bytes() & fresh.bytes())))
+      return false;
+    unite(write, fresh);
+  } else if (settled_quickly(write, fresh, least)) {
+    write = fresh;
+  } else {
+    return false;
+  }
+  if (read && !(read->bytes() & ~fresh.bytes())) *read = Mark{};
+  return true;
+}
+
 inline size_t word_of(uint64_t address) { return (address & (kChunk - 1)) / 4; }
 
 }  // namespace emulator

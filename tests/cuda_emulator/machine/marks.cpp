@@ -40,14 +40,6 @@ Mask conflicting(const Mark& mark, uint32_t block, bool mark_writes, const Actor
   return unknown & ~self;
 }
 
-void unite(Mark& mark, const Mark& fresh) {
-  uint32_t mixed = mark.info & Mark::kMixed;
-  if (mark.lanes != fresh.lanes && mark.bytes() != fresh.bytes()) mixed = Mark::kMixed;
-  mark.clock = std::min(mark.clock, fresh.clock);
-  mark.lanes |= fresh.lanes;
-  mark.info = fresh.info | mark.bytes() | mixed;
-}
-
 void fail_race(const Actor& actor, int lane, bool writes, uint64_t word, const Mark& mark,
                uint32_t block, bool mark_writes, Mask lanes) {
   const Warp& warp = actor.warp;

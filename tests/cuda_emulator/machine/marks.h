@@ -80,6 +80,10 @@ inline bool alike(const Mark& a, const Mark& b) {
   return a.lanes && !((a.info ^ b.info) & Mark::kKind);
 }
 
+inline bool by_same_lane(const Mark& a, const Mark& b) {
+  return a.lanes == b.lanes && a.warp() == b.warp();
+}
+
 // Replaces a mark, or adds to one that is alike; `who` stays. Of two clocks the earlier one is
 // taken, which finds less.
 inline void replace(Mark& mark, const Mark& fresh) {
@@ -87,7 +91,13 @@ inline void replace(Mark& mark, const Mark& fresh) {
   mark.lanes = fresh.lanes;
   mark.info = fresh.info;
 }
-void unite(Mark& mark, const Mark& fresh);
+inline void unite(Mark& mark, const Mark& fresh) {
+  const bool mixed = mark.lanes != fresh.lanes && mark.bytes() != fresh.bytes();
+  const uint32_t kept = mark.info & (Mark::kMixed | Mark::kBytes);
+  mark.clock = mark.clock < fresh.clock ? mark.clock : fresh.clock;
+  mark.lanes |= fresh.lanes;
+  mark.info = fresh.info | kept | (mixed ? Mark::kMixed : 0u);
+}
 
 // The last write: what came before it has happened before, or is forgotten. A weak write that the
 // same lane has just made stays, for it conflicts with more than a strong one.

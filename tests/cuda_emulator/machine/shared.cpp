@@ -68,21 +68,37 @@ struct View {
     for (unsigned w = 0; w < kWords; ++w) f(words[at / 4 + w], bytes, (at & ~uint64_t{3}) + 4 * w);
   }
 
-  void mark_read_by(int lane) {
-    marks.touched[address(lane) >> 10] = 1;
-    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t) {
-      if (word.read.clock == actor.clock && word.read.info == (actor.info | bytes))
-        word.read.lanes |= Mask{1} << lane;
-      else
-        mark_read(marks, word, actor, lane, bytes);
+  // Checks and marks a read, or a write of those bytes, null where it counts whatever is there.
+  void read(int lane) {
+    touch(lane);
+    const uint32_t* least = actor.known[lane]->own.least.data();
+    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t at) {
+      if (read_quickly(word, least, actor.mark(lane, bytes))) [[likely]]
+        return;
+      check_read(word, actor, lane, bytes, at);
+      mark_read(marks, word, actor, lane, bytes);
     });
   }
 
-  void mark_write_by(int lane) {
-    marks.touched[address(lane) >> 10] = 1;
-    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t) {
+  void write(int lane, const std::byte* fresh, const uint8_t* fresh_defined) {
+    touch(lane);
+    const uint32_t* least = actor.known[lane]->own.least.data();
+    each_word(lane, [&](SharedWord& word, unsigned bytes, uint64_t at) {
+      if (write_quickly(word, least, actor.mark(lane, bytes))) [[likely]]
+        return;
+      check_write(marks, word, actor, lane, bytes, at, stays(lane, at, fresh, fresh_defined));
       mark_write(word, actor, lane, bytes);
     });
+  }
+
+  void touch(int lane) { marks.touched[address(lane) >> 10] = 1; }
+
+  // Whether the write leaves what it touches of a word as it is.
+  bool stays(int lane, uint64_t word, const std::byte* fresh, const uint8_t* fresh_defined) const {
+    const uint64_t at = address(lane), skip = word > at ? word - at : 0;
+    constexpr unsigned kCount = std::min(kBytes, 4u);
+    return fresh && std::memcmp(&block.shared[at + skip], fresh + skip, kCount) == 0 &&
+           std::memcmp(&block.shared_defined[at + skip], fresh_defined + skip, kCount) == 0;
   }
 
   Warp& warp;
@@ -94,18 +110,6 @@ struct View {
   SharedWord* words;
 };
 
-template <class F>
-void for_bytes(const Access& access, F&& f) {
-  switch (access.bytes) {
-    case 1: return f(std::integral_constant<unsigned, 1>());
-    case 2: return f(std::integral_constant<unsigned, 2>());
-    case 4: return f(std::integral_constant<unsigned, 4>());
-    case 8: return f(std::integral_constant<unsigned, 8>());
-    case 16: return f(std::integral_constant<unsigned, 16>());
-    default: return f(std::integral_constant<unsigned, 32>());
-  }
-}
-
 void advance_after_release(Warp& warp, const Access& access) {
   if (access.order.semantics >= Semantics::release) warp.block->clocks.impl->advance(warp.index);
 }
@@ -113,18 +117,16 @@ void advance_after_release(Warp& warp, const Access& access) {
 template <unsigned kBytes>
 void load_lanes(Warp& warp, const Op& op, const Access& access, std::byte* data, uint8_t* defined) {
   View<kBytes> view(warp, op, access);
-  Block& block = view.block;
+  const std::byte* from = view.block.shared.data();
+  const uint8_t* from_defined = view.block.shared_defined.data();
+  const bool acquires = view.actor.strong && !view.marks.releases.empty();
   in_order(access.lanes, [&](int lane) {
     view.check_bounds(lane);
-    view.each_word(lane, [&](const SharedWord& word, unsigned bytes, uint64_t address) {
-      check_read(word, view.actor, lane, bytes, address);
-    });
     const uint64_t address = view.address(lane);
-    std::memcpy(data + lane * kBytes, &block.shared[address], kBytes);
-    std::memcpy(defined + lane * kBytes, &block.shared_defined[address], kBytes);
-    view.mark_read_by(lane);
-    if (view.actor.strong && !view.marks.releases.empty())
-      view.marks.releases.read(view.actor, lane);
+    view.read(lane);
+    std::memcpy(data + lane * kBytes, from + address, kBytes);
+    std::memcpy(defined + lane * kBytes, from_defined + address, kBytes);
+    if (acquires) view.marks.releases.read(view.actor, lane);
   });
 }
 
@@ -132,30 +134,23 @@ template <unsigned kBytes>
 void store_lanes(Warp& warp, const Op& op, const Access& access, const std::byte* data,
                  const uint8_t* defined) {
   View<kBytes> view(warp, op, access);
-  Block& block = view.block;
+  std::byte* to = view.block.shared.data();
+  uint8_t* to_defined = view.block.shared_defined.data();
+  Releases& releases = view.marks.releases;
   in_order(access.lanes, [&](int lane) {
     view.check_bounds(lane);
     const uint64_t address = view.address(lane);
     const std::byte* from = data + lane * kBytes;
     const uint8_t* from_defined = defined + lane * kBytes;
-    if (!access.keeps_undefined && !all_defined(from_defined, kBytes)) [[unlikely]]
+    if (!access.keeps_undefined && !all_defined<kBytes>(from_defined)) [[unlikely]]
       fail_undefined_store(warp, op, lane, access);
-    std::byte* to = &block.shared[address];
-    uint8_t* to_defined = &block.shared_defined[address];
-    view.each_word(lane, [&](const SharedWord& word, unsigned bytes, uint64_t at) {
-      const uint64_t skip = at > address ? at - address : 0;
-      const bool same =
-          std::memcmp(to + skip, from + skip, std::min(kBytes, 4u)) == 0 &&
-          std::memcmp(to_defined + skip, from_defined + skip, std::min(kBytes, 4u)) == 0;
-      check_write(view.marks, word, view.actor, lane, bytes, at, same);
-    });
-    std::memcpy(to, from, kBytes);
-    std::memcpy(to_defined, from_defined, kBytes);
-    view.mark_write_by(lane);
+    view.write(lane, from, from_defined);
+    std::memcpy(to + address, from, kBytes);
+    std::memcpy(to_defined + address, from_defined, kBytes);
     if (view.actor.strong)
-      view.marks.releases.write(view.actor, lane, false);
-    else if (!view.marks.releases.empty())
-      view.marks.releases.erase(address, kBytes);
+      releases.write(view.actor, lane, false);
+    else if (!releases.empty())
+      releases.erase(address, kBytes);
   });
   advance_after_release(warp, access);
 }
@@ -194,14 +189,11 @@ void atomic_shared(Warp& warp, const Op& op, const Access& access, bool ignores_
       const bool stores = update(context, lane, old, fresh);
       Releases& releases = view.marks.releases;
       if (!releases.empty()) releases.read(view.actor, lane);
-      if (!stores) return view.mark_read_by(lane);
-      view.each_word(lane, [&](const SharedWord& word, unsigned of_word, uint64_t at) {
-        check_write(view.marks, word, view.actor, lane, of_word, at, false);
-      });
+      if (!stores) return view.read(lane);
+      view.write(lane, nullptr, nullptr);
       if (std::memcmp(fresh, old, bytes) != 0) ++block.progress;
       std::memcpy(place, fresh, bytes);
       std::memset(defined, 0xff, bytes);
-      view.mark_write_by(lane);
       releases.write(view.actor, lane, true);
     });
   });
@@ -213,7 +205,7 @@ void claim_shared(Warp& warp, const Op& op, const Access& access) {
     View<bytes> view(warp, op, access);
     in_order(access.lanes, [&](int lane) {
       view.check_bounds(lane);
-      view.marks.touched[view.address(lane) >> 10] = 1;
+      view.touch(lane);
       view.each_word(lane, [&](SharedWord& word, unsigned of_word, uint64_t at) {
         check_write(view.marks, word, view.actor, lane, of_word, at, false);
         word.write.who = under_way(view.actor, lane);
@@ -230,8 +222,10 @@ void land_shared(Warp& warp, const Op& op, const Access& access, const std::byte
     in_order(access.lanes, [&](int lane) {
       std::memcpy(&view.block.shared[view.address(lane)], data + lane * bytes, bytes);
       std::memcpy(&view.block.shared_defined[view.address(lane)], defined + lane * bytes, bytes);
-      view.each_word(lane, [&](SharedWord& word, unsigned, uint64_t) { word.write.who = 0; });
-      view.mark_write_by(lane);
+      view.each_word(lane, [&](SharedWord& word, unsigned of_word, uint64_t) {
+        word.write.who = 0;
+        mark_write(word, view.actor, lane, of_word);
+      });
     });
   });
   ++warp.block->progress;

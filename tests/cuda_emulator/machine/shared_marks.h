@@ -49,6 +49,40 @@ inline void check_read(const SharedWord& word, const Actor& actor, int lane, uns
     check_write_mark(word, actor, lane, bytes, address, false, false);
 }
 
+// Checks and marks where little is to be looked at: what was done to the word had happened before,
+// or was done by the lane itself, or now by others of its warp to other bytes. False: nothing was
+// done. `least` is how far the lane knows the warps.
+inline bool read_quickly(SharedWord& word, const uint32_t* least, const Mark& fresh) {
+  const Mark& write = word.write;
+  if (write.who || (write.clock > least[write.warp()] && !by_same_lane(write, fresh))) return false;
+  Mark& read = word.read;
+  if (read.clock == fresh.clock && alike(read, fresh)) {
+    unite(read, fresh);
+    return true;
+  }
+  if ((read.info & Mark::kMore) || (read.clock > least[read.warp()] && !by_same_lane(read, fresh)))
+    return false;
+  replace(read, fresh);
+  return true;
+}
+
+inline bool write_quickly(SharedWord& word, const uint32_t* least, const Mark& fresh) {
+  Mark &write = word.write, &read = word.read;
+  if (write.who || (read.info & Mark::kMore) ||
+      (read.clock > least[read.warp()] && !by_same_lane(read, fresh)))
+    return false;
+  if (write.clock <= least[write.warp()]) {
+    replace(write, fresh);
+  } else if (write.clock == fresh.clock && alike(write, fresh) &&
+             (write.lanes == fresh.lanes || !(write.bytes() & fresh.bytes()))) {
+    unite(write, fresh);
+  } else {
+    return false;
+  }
+  if (!(read.bytes() & ~fresh.bytes())) replace(read, Mark{});
+  return true;
+}
+
 // Who issued a copy that is under way.
 inline uint32_t under_way(const Actor& actor, int lane) {
   return 1 | actor.warp.thread(lane) << 1 | (actor.info >> Mark::kLineShift) << 11;

@@ -49,9 +49,22 @@ void each_pass(Mask lanes, unsigned bytes, F&& f) {
   }
 }
 
+// One place for all, or one behind the other.
+bool without_conflicts(const uint64_t* address, unsigned bytes) {
+  uint64_t apart = 0, behind = 0;
+  const uint64_t first = address[0];
+  if (first & (bytes - 1)) return false;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    apart |= address[lane] ^ first;
+    behind |= address[lane] ^ (first + lane * bytes);
+  }
+  return apart == 0 || behind == 0;
+}
+
 }  // namespace
 
 unsigned shared_wavefronts(const uint64_t* address, Mask lanes, unsigned bytes) {
+  if (lanes == kAll && without_conflicts(address, bytes)) return bytes <= 4 ? 1 : bytes / 4;
   unsigned wavefronts = 0;
   each_pass(lanes, bytes, [&](Mask pass) {
     wavefronts += wavefronts_of(address, pass, std::max(bytes / 4, 1u));
@@ -64,8 +77,11 @@ void count_shared(Block& block, const Access& access, Direction direction) {
   Counters& counters = block.counters;
   const unsigned bytes = std::min(access.bytes, 16u);
   const unsigned wavefronts = shared_wavefronts(access.address, access.lanes, bytes);
-  unsigned ideal = 0;
-  each_pass(access.lanes, bytes, [&](Mask) { ++ideal; });
+  unsigned ideal = bytes <= 4 ? 1 : bytes / 4;
+  if (access.lanes != kAll) {
+    ideal = 0;
+    each_pass(access.lanes, bytes, [&](Mask) { ++ideal; });
+  }
   const auto lanes = static_cast<uint64_t>(std::popcount(access.lanes));
   const auto width = static_cast<size_t>(std::countr_zero(bytes));
   const auto add = [&](std::array<uint64_t, 5>& widths, uint64_t& taken, uint64_t& least) {
