@@ -60,7 +60,13 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
   return kernel;
 }
 
-GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target) {
+GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device) {
+  CudaTarget target = device;
+  const Schedule& schedule = plan.schedule;
+  if (schedule.math) target.exact = *schedule.math == MathKind::exact;
+  const bool backward = plan.pass == Pass::backward && schedule.backward_warps.has_value();
+  if (const auto& warps = backward ? schedule.backward_warps : schedule.warps)
+    target.warps = static_cast<int>(*warps);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, kernel);
   run_passes(built.program, target, cuda_passes());

@@ -11,39 +11,51 @@ namespace {
 
 constexpr std::int64_t kMostChunk = 1 << 20;
 constexpr std::int64_t kMostSegments = 1 << 20;
+constexpr std::int64_t kMostWarps = 32;
+constexpr MathKind kMaths[] = {MathKind::fast, MathKind::exact};
 constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::step};
 
 /// The keys with a number for value, in the order of the text form.
 struct NumberKey {
   const char* name;
   std::optional<std::int64_t> Schedule::*member;
-  bool segments;
+  enum Kind { chunk, segments, warps } kind;
 };
 constexpr NumberKey kNumbers[] = {
-    {"chunk", &Schedule::chunk, false},
-    {"backward.chunk", &Schedule::backward_chunk, false},
-    {"segments", &Schedule::segments, true},
-    {"backward.segments", &Schedule::backward_segments, true},
+    {"chunk", &Schedule::chunk, NumberKey::chunk},
+    {"backward.chunk", &Schedule::backward_chunk, NumberKey::chunk},
+    {"segments", &Schedule::segments, NumberKey::segments},
+    {"backward.segments", &Schedule::backward_segments, NumberKey::segments},
+    {"warps", &Schedule::warps, NumberKey::warps},
+    {"backward.warps", &Schedule::backward_warps, NumberKey::warps},
 };
 
-PlanKind parse_plan(const std::string& value) {
+template <typename Kind, std::size_t Count>
+Kind parse_name(const char* key, const Kind (&kinds)[Count], const std::string& value) {
   std::string allowed;
-  for (const PlanKind kind : kPlans) {
+  for (const Kind kind : kinds) {
     if (value == name(kind)) return kind;
     allowed += (allowed.empty() ? "" : ", ") + std::string(name(kind));
   }
-  throw UsageError("schedule: plan", value, allowed);
+  throw UsageError(std::string("schedule: ") + key, value, allowed);
 }
 
 std::int64_t parse_number(const NumberKey& key, const std::string& value) {
-  if (key.segments && value == "chunks") return 0;
-  const std::int64_t most = key.segments ? kMostSegments : kMostChunk;
+  if (key.kind == NumberKey::segments && value == "chunks") return 0;
   const char* const end = value.data() + value.size();
   std::int64_t number = 0;
   const auto [stop, error] = std::from_chars(value.data(), end, number);
-  KRAIT_REQUIRE(error == std::errc() && stop == end && number >= 1 && number <= most,
-                "schedule: ", key.name, " is ", value.empty() ? "empty" : value, "; allowed: 1 to ",
-                most, key.segments ? ", or chunks" : "");
+  const bool read = error == std::errc() && stop == end && number >= 1;
+  if (key.kind == NumberKey::warps) {
+    KRAIT_REQUIRE(read && number <= kMostWarps && (number & (number - 1)) == 0,
+                  "schedule: ", key.name, " is ", value.empty() ? "empty" : value,
+                  "; allowed: 1, 2, 4, 8, 16, 32");
+    return number;
+  }
+  const std::int64_t most = key.kind == NumberKey::segments ? kMostSegments : kMostChunk;
+  KRAIT_REQUIRE(read && number <= most, "schedule: ", key.name, " is ",
+                value.empty() ? "empty" : value, "; allowed: 1 to ", most,
+                key.kind == NumberKey::segments ? ", or chunks" : "");
   return number;
 }
 
@@ -66,6 +78,8 @@ std::string_view name(PlanKind kind) {
   }
   throw InternalError("a plan without a name");
 }
+
+std::string_view name(MathKind math) { return math == MathKind::fast ? "fast" : "exact"; }
 
 std::string_view name(Pass pass) {
   switch (pass) {
@@ -95,7 +109,11 @@ Schedule parse_schedule(const std::string& text) {
     KRAIT_REQUIRE(seen.emplace(key, value).second, "schedule: ", key, " is ", seen[key], " and ",
                   value, "; allowed: one value a key");
     if (key == "plan") {
-      schedule.plan = parse_plan(value);
+      schedule.plan = parse_name("plan", kPlans, value);
+      continue;
+    }
+    if (key == "math") {
+      schedule.math = parse_name("math", kMaths, value);
       continue;
     }
     std::string allowed = "plan";
@@ -106,7 +124,7 @@ Schedule parse_schedule(const std::string& text) {
       schedule.*number.member = parse_number(number, value);
       known = true;
     }
-    KRAIT_REQUIRE(known, "schedule has key ", key, " (", word, "); allowed: ", allowed);
+    KRAIT_REQUIRE(known, "schedule has key ", key, " (", word, "); allowed: ", allowed, ", math");
   }
   return schedule;
 }
@@ -127,8 +145,10 @@ std::string to_text(const Schedule& schedule) {
   for (const NumberKey& key : kNumbers) {
     const std::optional<std::int64_t>& value = schedule.*key.member;
     if (!value) continue;
-    append(key.name, key.segments && *value == 0 ? "chunks" : std::to_string(*value));
+    append(key.name,
+           key.kind == NumberKey::segments && *value == 0 ? "chunks" : std::to_string(*value));
   }
+  if (schedule.math) append("math", std::string(name(*schedule.math)));
   return result;
 }
 
@@ -138,6 +158,8 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   // A key for both passes replaces what `base` says of one.
   if (over.chunk) result.backward_chunk.reset();
   if (over.segments) result.backward_segments.reset();
+  if (over.warps) result.backward_warps.reset();
+  if (over.math) result.math = over.math;
   for (const NumberKey& key : kNumbers) {
     if (over.*key.member) result.*key.member = over.*key.member;
   }

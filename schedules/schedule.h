@@ -9,15 +9,19 @@
 namespace krait {
 
 enum class PlanKind : std::uint8_t { chunks, recurrent, step };
+/// Elementary functions of a GPU: by approximate instructions, or as the host has them, bit by bit.
+/// The host computes as `exact` says anyhow.
+enum class MathKind : std::uint8_t { fast, exact };
 enum class Pass : std::uint8_t { forward, backward, step };
 
 std::string_view name(PlanKind kind);
+std::string_view name(MathKind math);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3", keys in one fixed order, blanks between them. A key may be
-/// scoped to a pass ("backward.chunk"); the unscoped key holds for both passes, the scoped one
-/// wins.
+/// backward.chunk=128 segments=3 warps=8 math=exact", keys in one fixed order, blanks between them.
+/// A key may be scoped to a pass ("backward.chunk"); the unscoped key holds for both passes, the
+/// scoped one wins.
 struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
@@ -25,6 +29,9 @@ struct Schedule {
   /// Parts of the chunk axis that run in parallel; 0 is "chunks": one chunk a segment, up to
   /// `most_segments` chunks (the number is compiled in, whatever the length is when it runs).
   std::optional<std::int64_t> segments, backward_segments;
+  /// Most warps of a block of a GPU: 1, 2, 4, 8, 16 or 32.
+  std::optional<std::int64_t> warps, backward_warps;
+  std::optional<MathKind> math;
 
   bool operator==(const Schedule&) const = default;
 

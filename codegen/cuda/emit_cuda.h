@@ -7,9 +7,9 @@
 
 namespace krait {
 
-/// A kernel `extern "C"` named after the program, which takes the pointers in their order and then
-/// the 64-bit arguments; one block of 32 * warps threads a grid point, counted along x; scratch is
-/// dynamic shared memory. Needs no header. The same program gives the same text.
+/// A kernel `extern "C"` named krait_ and the program's name, which takes the pointers in their
+/// order and then the 64-bit arguments; one block of 32 * warps threads a grid point, counted along
+/// x; scratch is dynamic shared memory. Needs no header. The same program gives the same text.
 KernelSource emit_cuda(const TileProgram& program, const CudaTarget& target);
 
 }  // namespace krait

@@ -29,6 +29,9 @@ std::string identifier(const std::string& name) {
   return made;
 }
 
+/// With a word in front: a block may name its results as functions of the language are named.
+std::string entry_of(const TileProgram& program) { return "krait_" + identifier(program.name); }
+
 bool one_of(int var, const std::vector<int>& variables) {
   return std::find(variables.begin(), variables.end(), var) != variables.end();
 }
@@ -65,6 +68,8 @@ void CudaEmitter::name_everything() {
             "throw",    "try",      "catch",     "typedef", "union",    "using",    "virtual",
             "volatile", "xor",      "namespace", "friend",  "default",  "continue", "break",
             "explicit", "mutable",  "typename"};
+  const std::set<std::string> functions = prelude_names();
+  taken_.insert(functions.begin(), functions.end());
   for (const Var& var : program_.vars) var_names_.push_back(unique(identifier(var.name)));
   for (const Buffer& buffer : program_.buffers) {
     const std::string name = identifier(buffer.name);
@@ -118,7 +123,7 @@ std::string CudaEmitter::signature() const {
   for (const std::string& argument : argument_names_)
     parameters += (parameters.empty() ? "const i64 " : ", const i64 ") + argument;
   return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(32 * program_.warps) +
-         ", 1) " + identifier(program_.name) + "(" + parameters + ")";
+         ", 1) " + entry_of(program_) + "(" + parameters + ")";
 }
 
 void CudaEmitter::declare_buffers() {
@@ -322,7 +327,7 @@ std::string CudaEmitter::run() {
 KernelSource emit_cuda(const TileProgram& program, const CudaTarget& target) {
   KernelSource source;
   source.name = program.name;
-  source.entry = identifier(program.name);
+  source.entry = entry_of(program);
   source.backend = KernelSource::Backend::cuda;
   source.text = CudaEmitter(program, target).run();
   source.options = {"--gpu-architecture=" + target.architecture, "--std=c++17", "--fmad=false"};

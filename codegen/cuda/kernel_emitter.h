@@ -135,6 +135,8 @@ class CudaEmitter {
   int temporaries_ = 0;
 };
 
+/// All names that functions of the prelude have or use.
+std::set<std::string> prelude_names();
 /// The functions named, those that they call, and the types; in a fixed order.
 std::string prelude_text(const std::set<std::string>& functions, bool exact);
 

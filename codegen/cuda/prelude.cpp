@@ -332,6 +332,14 @@ std::vector<Function> all_functions(bool exact) {
 
 }  // namespace
 
+std::set<std::string> prelude_names() {
+  std::set<std::string> names = {"split",          "special_log", "power_of_two_",
+                                 "power_of_two_f", "FourOut",     "TwoOut"};
+  for (const Function& function : all_functions(true))
+    names.insert(function.name.substr(0, function.name.find("_f64")));
+  return names;
+}
+
 std::string prelude_text(const std::set<std::string>& functions, bool exact) {
   const std::vector<Function> all = all_functions(exact);
   std::set<std::string> wanted = functions;

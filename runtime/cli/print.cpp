@@ -38,7 +38,7 @@ struct Flags {
   std::string stage = "graph", pass = "forward", format = "text", schedule, after, kernel;
   std::optional<std::int64_t> chunk;
   std::string arch;
-  bool no_gradients = false, json = false, exact = false;
+  bool no_gradients = false, json = false;
 };
 
 constexpr std::int64_t kUsualChunk = 64;
@@ -120,9 +120,7 @@ CudaTarget gpu_of(const Flags& flags) {
   char end = 0;
   if (std::sscanf(flags.arch.c_str(), "%2d.%1d%c", &major, &minor, &end) != 2)
     throw UsageError("--arch", flags.arch, "a compute capability, such as 8.0 or 9.0");
-  CudaTarget target = cuda_target(10 * major + minor);
-  target.exact = flags.exact;
-  return target;
+  return cuda_target(10 * major + minor);
 }
 
 /// As a layer of this block and shape has it that is asked for every gradient.
@@ -271,7 +269,6 @@ void add_print(CLI::App& program, Command& command) {
   print->add_option("--arch", flags->arch,
                     "Compute capability of a GPU, such as 8.0: for cuda and ptx; plan and tile as "
                     "they are there");
-  print->add_flag("--exact", flags->exact, "Elementary functions as on the host, bit by bit");
   print->add_flag("--no-gradients", flags->no_gradients,
                   "Forward of a layer that keeps nothing for backward");
   print->add_option("--format", flags->format, "Of graphs: text, dot (Graphviz)")

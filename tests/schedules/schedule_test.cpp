@@ -20,7 +20,7 @@ TEST_CASE("a schedule's text comes back as it was, keys in one order") {
   for (const char* text :
        {"", "plan=step", "plan=recurrent", "chunk=64",
         "plan=chunks chunk=64 backward.chunk=128 segments=3 backward.segments=chunks",
-        "segments=chunks"}) {
+        "segments=chunks", "chunk=8 warps=4 backward.warps=16 math=exact", "math=fast"}) {
     CHECK(to_text(parse_schedule(text)) == text);
   }
   CHECK(to_text(parse_schedule("  segments=2   plan=chunks\tchunk=5 ")) ==
@@ -45,6 +45,8 @@ TEST_CASE("what is set over a base replaces it, the rest stays") {
   CHECK(to_text(merge(scoped, parse_schedule("chunk=16"))) == "chunk=16 backward.segments=2");
   CHECK(to_text(merge(scoped, parse_schedule("segments=3"))) ==
         "chunk=64 backward.chunk=32 segments=3");
+  CHECK(to_text(merge(parse_schedule("warps=2 backward.warps=4 math=exact"),
+                      parse_schedule("warps=8 math=fast"))) == "warps=8 math=fast");
   CHECK(merge(base, {}) == base);
   CHECK(merge({}, base) == base);
 }
@@ -74,6 +76,9 @@ TEST_CASE("a schedule that says nothing sensible is refused, key and value named
   names("chunk=4 chunk=8", "chunk is 4 and 8");
   names("colour=red", "key colour (colour=red); allowed: plan, chunk, backward.chunk");
   names("forward.chunk=4", "key forward.chunk");
+  names("warps=3", "warps is 3; allowed: 1, 2, 4, 8, 16, 32");
+  names("backward.warps=64", "backward.warps is 64; allowed: 1, 2");
+  names("math=quick", "math is quick; allowed: fast, exact");
 }
 
 }  // namespace
