@@ -154,6 +154,11 @@ TEST_CASE("emulator: cvt from and to registers that are wider than the type") {
            return s8.in(width, s8.clamped(static_cast<int64_t>(v[0])));
          }});
   }
+  // What is extended ends with the register.
+  cases.push_back(
+      {".reg .b16 h; cvt.s8.s64 h, %a0; mov.b32 %d, {h, h};", "b32", [](const Values& v) {
+         return (static_cast<uint64_t>(as<int8_t>(v[0])) & 0xffff) * 0x10001;
+       }});
   check(device, combinations({"b64"}, {kWords}, 300, 2), cases);
 }
 
@@ -337,6 +342,10 @@ TEST_CASE("emulator: conversions of integers keep undefined bytes where they are
   CHECK(stores_undefined("b32", ".reg .b64 y; " + half + "cvt.s64.s32 y, x; mov.b64 {_, %d}, y;"));
   CHECK_FALSE(stores_undefined("b32", half + "cvt.u32.u8 %d, x;"));
   CHECK(stores_undefined("b16", half + "cvt.sat.u16.u32 %d, x;"));
+  // Zeros above a value are defined, copies of its sign are as it is.
+  CHECK_FALSE(stores_undefined("b32", "cvt.u8.u32 %d, u0; shr.u32 %d, %d, 8;"));
+  CHECK(stores_undefined("b32", "cvt.s8.u32 %d, u0; shr.u32 %d, %d, 8;"));
+  CHECK(stores_undefined("b32", "cvt.u8.u32 %d, u0;"));
   CHECK(stores_undefined("b32", ".reg .f32 y; cvt.rn.f32.s32 y, u0; mov.b32 %d, y;"));
   CHECK_FALSE(
       stores_undefined("b32", ".reg .f32 y; " + half + "cvt.rn.f32.s16 y, x; mov.b32 %d, y;"));
