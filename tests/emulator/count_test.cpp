@@ -96,6 +96,13 @@ TEST_CASE("Counts: words that lanes share, and lanes that are not there", "[coun
       "@%p0 ld.shared.b64 %rd0, [%rd8];");
   CHECK(some["wavefronts"] == 2);
   CHECK(some["ideal"] == 2);
+  // Lanes 0-3 and 8-11 with 16 bytes each, side by side: two quarters of the warp.
+  some = load(
+      "shr.u32 %r1, %i, 3; shl.b32 %r1, %r1, 2; and.b32 %r2, %i, 7; add.u32 %r3, %r1, %r2;"
+      "mad.wide.u32 %rd8, %r3, 16, %a; setp.lt.u32 %p0, %i, 16;"
+      "setp.lt.and.u32 %p0, %r2, 4, %p0; @%p0 ld.shared.v2.b64 {%rd0, %rd1}, [%rd8];");
+  CHECK(some["wavefronts"] == 2);
+  CHECK(some["ideal"] == 2);
   // Generic addresses are counted in the space where they lie.
   some = load("cvta.shared.u64 %rd8, %a; mad.wide.u32 %rd8, %i, 16, %rd8; ld.b32 %r0, [%rd8];");
   CHECK(some["wavefronts"] == 4);

@@ -184,6 +184,15 @@ const Twins kTwins[] = {
      " if (t == 0) s[0] = atomicAdd(g, 1);"
      " __syncthreads(); if (s[0] == 3) for (int i = 0; i < 4; ++i) g[1024 + t] += g[64 + i * 64 + "
      "t];"},
+    {"last block: barrier, then a fence that is too narrow", 4, 64,
+     "g[64 + b * 64 + t] = b; __syncthreads();"
+     " if (t == 0) { EITHER(__threadfence(), __threadfence_block()); s[0] = atomicAdd(g, 1); }"
+     " __syncthreads(); if (s[0] == 3) for (int i = 0; i < 4; ++i) g[1024 + t] += g[64 + i * 64 + "
+     "t];"},
+    {"global: read by its writer first, then by another block", 2, 32,
+     "if (t == 0) { if (b == 0) { int v = g[7]; atomicAdd(g, 1); while (relaxed(g) < 2) ;"
+     " CLEAN(__threadfence();) g[7] = v + 1; }"
+     " else { while (relaxed(g) < 1) ; g[64] = g[7]; CLEAN(__threadfence();) atomicAdd(g, 1); } }"},
     {"spin lock", 4, 1,
      "while (atomicCAS(g, 0, 1) != 0) ; CLEAN(__threadfence();) g[1] += b; CLEAN(__threadfence();)"
      " atomicExch(g, 0);"},
