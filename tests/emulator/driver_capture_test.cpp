@@ -394,12 +394,18 @@ TEST_CASE("Driver: events within graphs", "[driver]") {
   OK(cuGraphNodeGetType, nodes[2], &type);
   CHECK(type == CU_GRAPH_NODE_TYPE_WAIT_EVENT);
   const CUgraphExec exec = scene.executable(graph);
-  Gate gate(scene.streams[2]);
-  OK(cuEventRecord, scene.events[1], scene.streams[2]);
-  OK(cuGraphLaunch, exec, scene.streams[0]);
-  CHECK(API(cuEventQuery)(scene.events[0]) == CUDA_ERROR_NOT_READY);
-  gate.open();
-  OK(cuEventSynchronize, scene.events[0]);
-  CHECK(scene.numbers.read()[0] == 1);
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    API(cuda_emulator_seed)(seed);
+    OK(cuMemsetD32, scene.numbers.address(), 0, 4);
+    OK(cuCtxSynchronize);
+    Gate gate(scene.streams[2]);
+    CHECK(scene.append(scene.streams[2], 5) == CUDA_SUCCESS);
+    OK(cuEventRecord, scene.events[1], scene.streams[2]);
+    OK(cuGraphLaunch, exec, scene.streams[0]);
+    CHECK(API(cuEventQuery)(scene.events[0]) == CUDA_ERROR_NOT_READY);
+    gate.open();
+    OK(cuEventSynchronize, scene.events[0]);
+    CHECK(scene.numbers.read()[0] == 51);
+  }
   OK(cuGraphExecDestroy, exec);
 }

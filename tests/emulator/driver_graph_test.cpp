@@ -236,6 +236,29 @@ TEST_CASE("Driver: new pointers in an executable graph", "[driver]") {
   OK(cuGraphExecDestroy, exec);
 }
 
+TEST_CASE("Driver: launches of an executable graph follow one another", "[driver]") {
+  Scene scene;
+  scene.add(1);
+  const CUgraphExec exec = scene.instantiate();
+  CUstream streams[2] = {};
+  for (CUstream& stream : streams) OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    API(cuda_emulator_seed)(seed);
+    OK(cuMemsetD32, scene.numbers.address(), 0, 8);
+    OK(cuCtxSynchronize);
+    {
+      Gate gate(streams[0]);
+      OK(cuGraphLaunch, exec, streams[0]);
+      OK(cuGraphLaunch, exec, streams[1]);
+      CHECK(launch(scene.kernels["append"], 1, 1, streams[1], scene.numbers.address(), 2u) ==
+            CUDA_SUCCESS);
+    }
+    OK(cuCtxSynchronize);
+    CHECK(scene.numbers.read()[0] == 112);
+  }
+  OK(cuGraphExecDestroy, exec);
+}
+
 TEST_CASE("Driver: copies and memsets of an executable graph are changed", "[driver]") {
   Scene scene;
   const CUdeviceptr at = scene.numbers.address();

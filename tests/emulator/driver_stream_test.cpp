@@ -318,18 +318,21 @@ TEST_CASE("Driver: events and their times", "[driver]") {
 TEST_CASE("Driver: a stream may be destroyed before its work is done", "[driver]") {
   Started started;
   Kernels kernels;
-  Numbers numbers(1);
-  CUstream stream = nullptr;
-  OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
-  {
-    Gate gate(stream);
-    CHECK(launch(kernels["append"], 1, 1, stream, numbers.address(), 4u) == CUDA_SUCCESS);
-    OK(cuStreamDestroy, stream);
-    // The legacy stream still comes after it.
-    CHECK(launch(kernels["append"], 1, 1, nullptr, numbers.address(), 2u) == CUDA_SUCCESS);
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    API(cuda_emulator_seed)(seed);
+    Numbers numbers(1);
+    CUstream stream = nullptr;
+    OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
+    {
+      Gate gate(stream);
+      CHECK(launch(kernels["append"], 1, 1, stream, numbers.address(), 4u) == CUDA_SUCCESS);
+      OK(cuStreamDestroy, stream);
+      // The legacy stream still comes after it.
+      CHECK(launch(kernels["append"], 1, 1, nullptr, numbers.address(), 2u) == CUDA_SUCCESS);
+    }
+    OK(cuCtxSynchronize);
+    CHECK(numbers.read()[0] == 42);
   }
-  OK(cuCtxSynchronize);
-  CHECK(numbers.read()[0] == 42);
 }
 
 TEST_CASE("Driver: many threads call at once", "[driver]") {
