@@ -183,10 +183,12 @@ TEST_CASE("Barriers: wrong numbers and counts", "[barrier]") {
                     "selp.u32 %r5, 64, 96, %p0; bar.sync 1, %r5;",
                     96),
              Contains("wrong use of a barrier") && Contains("is for"));
-  CHECK_THAT(report("setp.lt.u32 %p0, %r2, 1; @%p0 bra RED;\nbar.sync 1; bra END;\n"
-                    "RED: bar.red.popc.u32 %r0, 1, %p0;\nEND:",
-                    64),
-             Contains("another kind of instruction"));
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    CHECK_THAT(report("setp.lt.u32 %p0, %r2, 1; @%p0 bra RED;\nbar.sync 1; bra END;\n"
+                      "RED: bar.red.popc.u32 %r0, 1, %p0;\nEND:",
+                      64, seed),
+               Contains("another kind of instruction"));
+  }
   CHECK_THAT(report("setp.lt.u32 %p0, %r2, 1; @!%p0 bra END;\n"
                     "bar.arrive 1, 64; bar.arrive 1, 64;\nEND:",
                     64),

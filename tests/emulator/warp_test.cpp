@@ -226,6 +226,11 @@ TEST_CASE("Lanes that have exited are not waited for", "[warp]") {
   CHECK(warp("setp.ge.u32 %p0, %i, 20; @%p0 exit; mov.u32 %r1, 1;"
              "redux.sync.add.u32 %r0, %r1, -1;") ==
         expected([](uint32_t i) { return i < 20 ? 20u : 0u; }));
+  // Those that are left come from two places.
+  CHECK(warp("setp.ge.u32 %p0, %i, 20; @%p0 exit; mov.u32 %r1, 1; setp.lt.u32 %p1, %i, 4;"
+             "@%p1 bra LESS;\nredux.sync.add.u32 %r0, %r1, -1; bra END;\n"
+             "LESS: redux.sync.add.u32 %r0, %r1, -1;\nEND:") ==
+        expected([](uint32_t i) { return i < 20 ? 20u : 0u; }));
 }
 
 TEST_CASE("bar.warp.sync orders memory among its lanes, a shuffle does not", "[warp]") {
@@ -254,6 +259,11 @@ TEST_CASE("Member masks that are wrong are reported", "[warp]") {
       "LESS: shfl.sync.up.b32 %r0, %i, 1, 0, -1;\nEND:";
   CHECK_THAT(report_of(ptx_kernel(split), 1, 32),
              Contains("member mask") && Contains("do not come") && Contains("lanes 0-7"));
+  // Masks that differ: lane 0 waits for lanes that do not wait for it.
+  CHECK_THAT(report_of(ptx_kernel("setp.eq.u32 %p0, %i, 0; selp.b32 %r1, -1, -2, %p0;"
+                                  "shfl.sync.idx.b32 %r0, %i, 9, 31, %r1; bar.warp.sync -1;"),
+                       1, 32),
+             Contains("do not come") && Contains("thread (0, 0, 0)"));
   // Lanes that the warp does not have.
   CHECK_THAT(report_of(ptx_kernel("bar.warp.sync -1;"), 1, 40), Contains("does not have"));
   CHECK_THAT(report_of(ptx_kernel("bar.warp.sync %r60;"), 1, 32),

@@ -37,14 +37,13 @@ class Bits {
 
 struct Interval {
   uint32_t reg = 0;
-  // Places: two an instruction, counted in the order of blocks from 2; reads and writes both take
-  // the whole instruction. 0 is the start of the function.
+  // Instructions in the order of blocks. One that ends where another starts is in its way.
   uint32_t start = UINT32_MAX, end = 0;
   bool used = false;
 
-  void cover(uint32_t from, uint32_t to) {
-    start = std::min(start, from);
-    end = std::max(end, to);
+  void cover(uint32_t place) {
+    start = std::min(start, place);
+    end = std::max(end, place);
     used = true;
   }
 };
@@ -84,16 +83,15 @@ std::vector<Interval> intervals(const FlowGraph& graph, const std::vector<Access
                                 const Liveness& live, size_t registers) {
   std::vector<Interval> result(registers);
   for (uint32_t reg = 0; reg < registers; ++reg) result[reg].reg = reg;
-  live.in[0].each([&](uint32_t reg) { result[reg].cover(0, 0); });
-  uint32_t place = 2;
+  uint32_t place = 0;
   for (uint32_t b : graph.order) {
     const FlowGraph::Block& block = graph.blocks[b];
-    live.in[b].each([&](uint32_t reg) { result[reg].cover(place, place); });
-    for (uint32_t i = block.first; i < block.last; ++i, place += 2) {
-      for (uint32_t reg : accesses[i].reads) result[reg].cover(place, place + 1);
-      for (uint32_t reg : accesses[i].writes) result[reg].cover(place, place + 1);
+    live.in[b].each([&](uint32_t reg) { result[reg].cover(place); });
+    for (uint32_t i = block.first; i < block.last; ++i, ++place) {
+      for (uint32_t reg : accesses[i].reads) result[reg].cover(place);
+      for (uint32_t reg : accesses[i].writes) result[reg].cover(place);
     }
-    live.out[b].each([&](uint32_t reg) { result[reg].cover(place, place); });
+    live.out[b].each([&](uint32_t reg) { result[reg].cover(place); });
   }
   return result;
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned kLongestSlice = 64;
 constexpr unsigned kNaps = 64;
+constexpr uint64_t kLongestNap = 20'000;  // instructions of others: a wait has a limit of time
 
 uint64_t scrambled(uint64_t value) {  // splitmix64
   value += 0x9e37'79b9'7f4a'7c15;
@@ -52,6 +53,7 @@ void make_shared(Block& block, const Entry& entry) {
 void wake_sleepers(Block& block, bool all) {
   block.state->sleepers = false;
   block.state->looked_at = block.progress;
+  if (all) block.state->woken_at = block.state->executed;
   for (Warp& warp : block.warps) {
     for (Group& group : warp.state->groups) {
       if (group.wait != Wait::doze) continue;
@@ -129,7 +131,10 @@ bool advance(Block& block, uint64_t budget) {
   Block::State& state = *block.state;
   const uint64_t end = state.executed + budget;
   while (state.executed < end) {
-    if (state.sleepers && state.looked_at != block.progress) wake_sleepers(block, false);
+    if (state.sleepers) {
+      const bool all = state.executed - state.woken_at > kLongestNap;
+      if (all || state.looked_at != block.progress) wake_sleepers(block, all);
+    }
     if (state.runnable.empty()) {
       if (state.unfinished == 0) return false;
       nap(block);

@@ -52,9 +52,7 @@ void connect(const ptx::Function& function, FlowGraph& graph) {
     const ptx::Instruction& last = function.instructions[block.last - 1];
     block.falls_through = !ends_block(last) || last.guard.has_value();
     // What is visited first comes last in the order: the way straight on follows at once.
-    std::vector<uint32_t> to = targets(function, last);
-    std::reverse(to.begin(), to.end());
-    for (uint32_t target : to) {
+    for (uint32_t target : targets(function, last)) {
       block.successors.push_back(graph.block_of[std::min(target, count)]);
     }
     if (block.falls_through) block.successors.push_back(graph.block_of[block.last]);

@@ -98,6 +98,7 @@ struct Block::State {
   unsigned unfinished = 0;
   bool sleepers = false;   // groups may be dozing
   uint64_t looked_at = 0;  // progress when they were looked at last
+  uint64_t woken_at = 0;   // instructions when they were woken last, whatever changed
   unsigned naps = 0;       // times in a row that all who could go on were dozing
   uint64_t napped_at = 0;  // progress then
 };
