@@ -106,6 +106,22 @@ TEST_CASE("Driver: the log of a module that does not load", "[driver]") {
   CHECK(API(cuLinkCreate)(0, nullptr, nullptr, &state) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
+TEST_CASE("Driver: shared memory beyond 48 KB must be dynamic", "[driver]") {
+  Started started;
+  const auto load = [](unsigned bytes) {
+    CUmodule module = nullptr;
+    const std::string text =
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() {\n"
+        ".shared .align 4 .b8 x[" +
+        std::to_string(bytes) + "]; .reg .b32 %v; mov.u32 %v, 1; st.shared.u32 [x], %v; ret; }\n";
+    return API(cuModuleLoadData)(&module, text.c_str());
+  };
+  CHECK(load(48 * 1024) == CUDA_SUCCESS);
+  CHECK(load(48 * 1024 + 4) == CUDA_ERROR_INVALID_PTX);
+  CHECK(load(100 * 1024) == CUDA_ERROR_INVALID_PTX);
+  CHECK(alive()[1] == 1);
+}
+
 TEST_CASE("Driver: what is in a module", "[driver]") {
   Started started;
   Kernels kernels;

@@ -72,6 +72,21 @@ void JitLog::write(CUjit_option which, const std::string& message) const {
   *size = reinterpret_cast<void*>(kept);
 }
 
+namespace {
+
+// What the assembler refuses, as it depends on the part: "" where it takes it.
+std::string refusal(const Module& module, const Limits& limits) {
+  for (const std::string& name : module.entries()) {
+    const unsigned shared = module.entry(name)->static_shared;
+    if (shared > limits.shared_per_block)
+      return "kernel " + name + " declares " + std::to_string(shared) +
+             " bytes of shared memory, more than " + std::to_string(limits.shared_per_block);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::shared_ptr<LoadedModule> load(Call& call, const std::shared_ptr<Context>& context,
                                    const std::string& text, const JitLog* log) {
   Driver& driver = call.driver;
@@ -86,6 +101,10 @@ std::shared_ptr<LoadedModule> load(Call& call, const std::shared_ptr<Context>& c
   } catch (const NoImage& error) {
     if (log) log->error(error.what());
     fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+  }
+  if (const std::string why = refusal(*loaded->module, driver.limits); !why.empty()) {
+    if (log) log->error(why);
+    fail(CUDA_ERROR_INVALID_PTX);
   }
   driver.modules.add(loaded);
   return loaded;
