@@ -187,7 +187,8 @@ TEST_CASE("Functions, their parameters and directives", "[emulator][ptx]") {
       ".visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 64 .b8 s[128],"
       " .param .u8 .ptr .shared q)\n.maxntid 32, 4\n.minnctapersm 2\n.maxnreg 40\n"
       ".reqnctapercluster 2, 1, 1 .explicitcluster\n.pragma \"nounroll\";\n{ ret; }\n"
-      ".weak .func later { ret; }\n.entry l .reqntid 8, 8, 2 { ret; }\n.entry m;\n");
+      ".weak .func later { ret; }\n.func stop(.param .b32 a) { exit; }\n.entry l .reqntid 8, 8, 2 "
+      "{ ret; }\n.entry m;\n");
   REQUIRE(module.functions.size() == 6);
   const Function& other = *module.function("other");
   CHECK_FALSE(other.entry);
@@ -199,7 +200,8 @@ TEST_CASE("Functions, their parameters and directives", "[emulator][ptx]") {
   CHECK(other.parameters[0].bytes == 12);
   CHECK(other.parameters[0].alignment == 8);
   CHECK(other.parameters[1].type == Type::f64);
-  CHECK(module.function("stop")->no_return);
+  CHECK(module.function("stop")->no_return);  // by its declaration
+  CHECK(module.function("stop")->defined);
   CHECK(module.function("later")->defined);
   CHECK(module.function("later")->visible);
   const Function& k = *module.function("k");
