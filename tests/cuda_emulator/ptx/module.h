@@ -199,9 +199,13 @@ struct Module {
   const Variable* variable(std::string_view name) const;
 };
 
-// Reads a whole PTX text. Throws Error with the line for anything that the grammar does not have,
-// names that are not declared or declared twice, and directives that are not handled (textures,
-// surfaces, aliases). Debug sections (.section) are passed over. Text after a NUL is not read.
+// Reads a whole PTX text. Throws Error with the line for anything that the grammar does not have
+// and for names that are not declared or declared twice. Debug sections (.section) are passed over.
+// Text after a NUL is not read. Not handled, and errors too: addresses of 32 bits, textures and
+// surfaces, .alias, .calltargets, parameters in registers, constants and registers as arguments,
+// vectors and parts of registers, elements a[i] as operands, and variables in .global and .const of
+// a function; none of them comes from NVRTC. More than 2^20 registers, 2^31 elements or 2^35 bytes
+// are errors.
 Module parse(std::string_view text);
 
 }  // namespace emulator::ptx

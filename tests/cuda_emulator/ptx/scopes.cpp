@@ -78,6 +78,7 @@ bool Scopes::overlap(const Range& a, const Range& b) {
 
 void Scopes::declare_range(std::string_view prefix, uint32_t count, Symbol symbol) {
   Scope& scope = scopes_.back();
+  if (scope.ranges.size() == kRanges) throw Error(symbol.line, "too many ranges of registers");
   const Range fresh{prefix, count, symbol};
   for (const Range& range : scope.ranges) {
     if (overlap(range, fresh)) {

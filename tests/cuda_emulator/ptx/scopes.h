@@ -33,6 +33,7 @@ struct Symbol {
 class Scopes {
  public:
   static constexpr size_t kDepth = 128;
+  static constexpr size_t kRanges = 1024;  // of registers in a scope, as every look-up tries all
 
   void clear() { scopes_.clear(); }
   bool empty() const { return scopes_.empty(); }
