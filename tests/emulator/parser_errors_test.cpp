@@ -205,7 +205,7 @@ TEST_CASE("Malformed statements are refused", "[emulator][ptx]") {
       {"P: .callprototype _ (.param .b32 _); call %rd1, P;", 1, "0 arguments instead of 1"},
       {"P: .callprototype f ();", 1, "expected _ for the name"},
       {repeated("{", 128), 1, "scopes nested too deep"},
-      {repeated("{ .reg .b32 a<2>; }", 2000) + many_ranges(1021), 1, "too many ranges"},
+      {repeated("{ .reg .b32 a<2>; }", 2000) + many_ranges(1022), 1, "too many ranges"},
       {".loc 7 1 1\nret;", 1, "file 7 is not declared"},
       {".loc 0 1 1, inlined 3", 1, "expected function_name or inlined_at"},
       {"Ret;", 1, "expected an instruction before 'Ret'"},
