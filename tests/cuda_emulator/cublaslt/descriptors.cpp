@@ -82,7 +82,10 @@ constexpr Attribute kOperationAttributes[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_MODE, Operation, auxiliary_mode),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER, Operation, d_out_scale),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_D_OUT_SCALE_MODE, Operation, d_out_mode),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, Operation, emulation)};
+#if CUBLAS_VERSION >= 130100
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, Operation, emulation),
+#endif
+};
 
 constexpr Attribute kPreferenceAttributes[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_SEARCH_MODE, Preference, search),
