@@ -4,8 +4,8 @@
 // looked up by name with dlsym. Environment variables do the same for programs that do not know the
 // emulator: KRAIT_EMULATED_ARCH (such as 8.0), KRAIT_EMULATOR_MEMORY (bytes of the device),
 // KRAIT_EMULATOR_SEED, KRAIT_EMULATOR_THREADS, KRAIT_EMULATOR_REPORTS (a file that reports are
-// appended to, beside stderr) and KRAIT_EMULATOR_STATS (a file for the counts, as JSON: those of all
-// launches of the process, written at its end and at every reset, whole or not at all).
+// appended to, beside stderr) and KRAIT_EMULATOR_STATS (a file for the counts, as JSON: those of
+// all launches of the process, written at its end and at every reset, whole or not at all).
 //
 // What a call here sets stays through resets, and wins over the environment.
 //

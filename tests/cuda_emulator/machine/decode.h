@@ -137,6 +137,6 @@ void add_matrix(Decoders&);    // ldmatrix stmatrix movmatrix
 void add_mma(Decoders&);       // mma.sync
 void add_warp(Decoders&);      // shfl vote match redux activemask elect bar.warp.sync
 void add_control(Decoders&);   // bra brx call ret exit trap brkpt nanosleep bar barrier
-                              // griddepcontrol pmevent
+                               // griddepcontrol pmevent
 
 }  // namespace emulator
