@@ -177,6 +177,12 @@ AxisNames Analysis::summed(int node) const {
   return {};
 }
 
+const std::string& Analysis::running_axis(int node) const {
+  const Op& op = graph.node(node).op;
+  if (const auto* scan = std::get_if<Scan>(&op)) return scan->axis;
+  return std::get<Cumsum>(op).axis;
+}
+
 bool Analysis::is_reverse(int node) const {
   const Op& op = graph.node(node).op;
   if (const auto* scan = std::get_if<Scan>(&op)) return scan->reverse;

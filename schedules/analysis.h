@@ -38,6 +38,8 @@ struct Analysis {
   /// Axes over which the node sums (Contract, Reduce); empty for others.
   AxisNames summed(int node) const;
   bool is_running_axis(const std::string& axis) const { return running_axes.count(axis) != 0; }
+  /// Of a Scan or Cumsum.
+  const std::string& running_axis(int node) const;
   bool is_reverse(int node) const;
   /// Whether the axis counts positions inside a chunk.
   bool is_position(const std::string& axis) const { return positions.count(axis) != 0; }

@@ -10,15 +10,10 @@
 namespace krait {
 namespace {
 
-std::string running_axis(const Op& op) {
-  if (const auto* scan = std::get_if<Scan>(&op)) return scan->axis;
-  return std::get<Cumsum>(op).axis;
-}
-
 class Former {
  public:
-  Former(const Analysis& analysis, Placement& placement)
-      : analysis_(analysis), graph_(analysis.graph), placement_(placement) {}
+  Former(const Analysis& analysis, Placement& placement, const Cuts& cuts)
+      : analysis_(analysis), graph_(analysis.graph), placement_(placement), cuts_(cuts) {}
 
   std::vector<Chain> run() {
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -75,7 +70,7 @@ class Former {
   /// others need too lies between, or a chain of the other direction does. `waits_for` is the last
   /// chain behind the node, by way of memory or not.
   void assign(int node, int waits_for) {
-    const std::string axis = running_axis(graph_.node(node).op);
+    const std::string axis = analysis_.running_axis(node);
     const std::set<int> within = cone(node);
     int joined = -1;
     int latest = -1;  // the last chain that the node waits for
@@ -84,18 +79,19 @@ class Former {
     if (latest >= 0) {
       const Chain& chain = chains_[latest];
       if (!heavy_between(chain, within, node)) {
-        if (same_way(chain, node) && may_join(latest, node, waits_for)) joined = latest;
+        if (same_way(chain, node) && may_join(latest, node, waits_for) && !is_apart(chain, node))
+          joined = latest;
       } else {
         // What it runs over is made where others need it too.
         placement_.request(run_over(node));
       }
     }
-    if (joined < 0 && continues_first_pass(node) && waits_for < chain_of_.at(last_assigned_) + 1)
+    if (joined < 0 && continues_first_pass(node) && waits_for < chain_of_.at(last_assigned_) + 1 &&
+        !is_apart(chains_[chain_of_.at(last_assigned_)], node))
       joined = chain_of_.at(last_assigned_);
     if (joined < 0) {
       joined = static_cast<int>(chains_.size());
-      chains_.push_back(
-          {{}, axis, analysis_.is_reverse(node), analysis_.parts_of(node), {}, {}, {}});
+      chains_.push_back({{}, axis, analysis_.is_reverse(node), analysis_.parts_of(node), {}, {}});
     }
     chains_[joined].nodes.push_back(node);
     chain_of_[node] = joined;
@@ -115,7 +111,7 @@ class Former {
   }
 
   bool same_way(const Chain& chain, int node) const {
-    return chain.axis == running_axis(graph_.node(node).op) &&
+    return chain.axis == analysis_.running_axis(node) &&
            chain.reverse == analysis_.is_reverse(node) && chain.parts == analysis_.parts_of(node);
   }
 
@@ -123,6 +119,18 @@ class Former {
   bool may_join(int chain, int node, int waits_for) const {
     return analysis_.parts_of(node).empty() ||
            (!analysis_.is_second_pass(node) && waits_for <= chain);
+  }
+
+  /// Whether the node needs something else of what is to be apart than the chain does.
+  bool is_apart(const Chain& chain, int node) const {
+    const auto needed = [&](int of) {
+      std::set<int> found;
+      for (int inner : cone(of))
+        if (cuts_.apart.count(inner)) found.insert(inner);
+      if (cuts_.apart.count(of)) found.insert(of);
+      return found;
+    };
+    return !cuts_.apart.empty() && needed(node) != needed(chain.nodes.front());
   }
 
   /// Whether the node runs beside the first pass that was assigned last, cut along the same axes.
@@ -221,15 +229,28 @@ class Former {
     std::set<int> after;  // done once the loop has ended
     std::set<int> sums;   // of these, what each part gives a part of
     std::set<int> members;
-    const std::vector<bool> later = behind_other_loops(chain);
+    std::set<int> later;  // for later kernels
+    const std::vector<bool> behind = behind_others(chain);
     for (int node : descendants(chain)) {
       if (analysis_.running[node]) return false;
       const std::vector<Value>& operands = graph_.node(node).operands;
-      if (later[static_cast<std::size_t>(node)]) {
+      const auto needed_later = [&](Value operand) {
+        return (members.count(operand.node) || is_state(chain, operand.node)) &&
+               !placement_.is_stored(operand);
+      };
+      if (behind[static_cast<std::size_t>(node)]) {
+        later.insert(node);
         for (Value operand : operands)
-          if ((members.count(operand.node) || is_state(chain, operand.node)) &&
-              !placement_.is_stored(operand))
-            requests.insert(operand);
+          if (needed_later(operand)) requests.insert(operand);
+        continue;
+      }
+      if (std::any_of(operands.begin(), operands.end(),
+                      [&](Value operand) { return later.count(operand.node) != 0; })) {
+        // What all heads share is better made where they are a loop, with all that it needs.
+        if (lacks_grid(chain, node)) return false;
+        later.insert(node);
+        for (Value operand : operands)
+          if (needed_later(operand)) keep_for_later(chain, operand, requests, true);
         continue;
       }
       request_others(chain, node, requests);
@@ -244,7 +265,9 @@ class Former {
         // is kept. One that stays a sum is better taken where the heads are a loop.
         if (analysis_.matmul[node] || !has_product(chain, node) || !comes_back(chain, node))
           return false;
-        for (Value operand : operands) keep_for_later(chain, operand, requests);
+        for (Value operand : operands)
+          keep_for_later(chain, operand, requests, needed_later(operand));
+        later.insert(node);
         continue;
       }
       const bool waits = std::any_of(operands.begin(), operands.end(), [&](Value operand) {
@@ -262,32 +285,36 @@ class Former {
             std::any_of(operands.begin(), operands.end(),
                         [&](Value operand) { return sums.count(operand.node) != 0; });
         if (elsewhere || contains(axes, chain.axis) || waits_for_sum) {
-          // Needs the end of the loop at every position: for a later kernel.
+          // Needs the end of the loop at every position.
+          later.insert(node);
           for (Value operand : operands)
-            if (members.count(operand.node) || is_state(chain, operand.node))
-              requests.insert(operand);
+            if (needed_later(operand)) requests.insert(operand);
           continue;
         }
         after.insert(node);
       }
-      if (!is_view(graph_.node(node).op))
-        for (const auto& axis : chain.grid)
-          if (!contains(axes, axis) && !contains(summed, axis)) return false;
+      if (lacks_grid(chain, node)) return false;
       members.insert(node);
     }
     if (requests.empty()) keep_shared_operands(chain, members, requests);
     if (!requests.empty()) return true;
     chain.members = members;
-    chain.sinks.clear();
-    for (int node : members)
-      for (std::size_t r = 0; r < graph_.node(node).results.size(); ++r)
-        if (const Value value{node, static_cast<int>(r)}; placement_.is_stored(value))
-          chain.sinks.push_back(value);
     return true;
   }
 
-  /// Of each node: whether it needs another loop that needs something of this chain.
-  std::vector<bool> behind_other_loops(const Chain& chain) const {
+  /// Whether several grid points would compute the same.
+  bool lacks_grid(const Chain& chain, int node) const {
+    const AxisNames& axes = graph_.node(node).results[0].axes;
+    const AxisNames summed = analysis_.summed(node);
+    return !is_view(graph_.node(node).op) &&
+           std::any_of(chain.grid.begin(), chain.grid.end(), [&](const auto& axis) {
+             return !contains(axes, axis) && !contains(summed, axis);
+           });
+  }
+
+  /// Of each node: whether it needs another loop, or what is to be apart, that needs something of
+  /// this chain.
+  std::vector<bool> behind_others(const Chain& chain) const {
     std::vector<bool> behind(graph_.nodes().size()), needs(graph_.nodes().size());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
       const int node = static_cast<int>(i);
@@ -297,7 +324,7 @@ class Former {
       }
       if (is_state(chain, node))
         needs[i] = true;
-      else if (analysis_.running[i] && needs[i])
+      else if (needs[i] && (analysis_.running[i] || cuts_.apart.count(node)))
         behind[i] = true;
     }
     return behind;
@@ -322,9 +349,11 @@ class Former {
 
   /// The fewest values from which `value` can be made again by maps alone: the value itself, or the
   /// one dear value behind a tree of maps.
-  void keep_for_later(const Chain& chain, Value value, std::set<Value>& kept) const {
+  void keep_for_later(const Chain& chain, Value value, std::set<Value>& kept,
+                      bool depends = false) const {
     std::set<Value> found;
     frontier(chain, value, found);
+    if (found.empty() && depends) found.insert(value);
     kept.insert(found.begin(), found.end());
   }
 
@@ -430,6 +459,7 @@ class Former {
   const Analysis& analysis_;
   const Graph& graph_;
   Placement& placement_;
+  const Cuts& cuts_;
   std::vector<Chain> chains_;
   std::map<int, int> chain_of_;
   std::vector<int> waits_for_;  // of each node: the last chain that it needs
@@ -439,8 +469,8 @@ class Former {
 
 }  // namespace
 
-std::vector<Chain> form_chains(const Analysis& analysis, Placement& placement) {
-  return Former(analysis, placement).run();
+std::vector<Chain> form_chains(const Analysis& analysis, Placement& placement, const Cuts& cuts) {
+  return Former(analysis, placement, cuts).run();
 }
 
 }  // namespace krait

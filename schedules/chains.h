@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedules/analysis.h"
+#include "schedules/cuts.h"
 #include "schedules/placement.h"
 
 namespace krait {
@@ -16,16 +17,15 @@ struct Chain {
   bool reverse = false;
   std::string parts{};  // the axis of the parts that run in parallel; empty: one loop over all
   AxisNames grid;       // outer axes of the states, the loop's axis left out
-  /// Stored values, besides results of `nodes`, that the loop computes because everything that
-  /// reads the states does so inside; empty where the states go to memory instead.
-  std::vector<Value> sinks;
-  std::set<int> members;  // nodes that depend on the states and are computed in the loop
+  /// Nodes that depend on the states and are computed in the loop, because everything that reads
+  /// the states does so inside; none where the states go to memory instead.
+  std::set<int> members;
 
   bool depends_on_state(int node) const { return members.count(node) != 0; }
 };
 
 /// Finds the chains, in an order in which they can run. For each it decides whether what reads its
 /// states is computed in its loop; where that is not possible the states are requested in memory.
-std::vector<Chain> form_chains(const Analysis& analysis, Placement& placement);
+std::vector<Chain> form_chains(const Analysis& analysis, Placement& placement, const Cuts& cuts);
 
 }  // namespace krait

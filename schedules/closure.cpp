@@ -26,6 +26,7 @@ std::set<std::string> Closure::axes(const Graph& graph) const {
   for (int node : nodes) {
     for (std::size_t r = 0; r < graph.node(node).results.size(); ++r)
       add({node, static_cast<int>(r)});
+    for (Value operand : graph.node(node).operands) add(operand);  // a literal may be summed over
   }
   for (const auto& [value, views] : loads) add(value);
   for (Value sink : sinks) add(sink);  // a literal is neither computed nor loaded
@@ -53,11 +54,7 @@ Closure close(const Analysis& analysis, const Placement& placement, const std::v
     if (input || (!here && !constant && !renames)) {
       if (auto views = placement.memory_view(value)) {
         closure.loads[value] = *views;
-        for (Value root : roots)
-          if (placement.is_stored(root) &&
-              !std::holds_alternative<Input>(graph.node(root.node).op) &&
-              !std::holds_alternative<Constant>(graph.node(root.node).op))
-            closure.boundary.insert(root);
+        for (Value root : placement.written(roots, *views)) closure.boundary.insert(root);
         return;
       }
     }
@@ -71,8 +68,7 @@ Closure close(const Analysis& analysis, const Placement& placement, const std::v
                                         [&](Value root) { return own.count(root) != 0; });
       if (auto views = placement.source_view(value); views && outside) {
         closure.loads[value] = *views;
-        for (Value root : below)
-          if (placement.is_stored(root)) closure.boundary.insert(root);
+        for (Value root : placement.written(below, *views)) closure.boundary.insert(root);
         return;
       }
     }
@@ -99,10 +95,9 @@ int Levels::of(const Analysis& analysis, const Placement& placement, Value value
   int level = 0;
   if (analysis.product[value.node]) {
     for (Value operand : analysis.graph.node(value.node).operands)
-      for (Value root : placement.roots(operand))
-        if (placement.is_stored(root) &&
-            !std::holds_alternative<Input>(analysis.graph.node(root.node).op))
-          level = std::max(level, of(analysis, placement, root) + 1);
+      for (Value root :
+           placement.written(placement.roots(operand), *placement.memory_view(operand)))
+        level = std::max(level, of(analysis, placement, root) + 1);
   } else {
     const Closure closure = close(analysis, placement, {value}, {value});
     for (Value stored : closure.boundary)

@@ -14,7 +14,7 @@ struct Closure {
   std::vector<Value> sinks;  // what is asked for
   std::vector<int> nodes;    // computed inside, in order, constants left out
   std::map<Value, std::vector<View>> loads;
-  std::set<Value> boundary;  // stored values of other kernels behind the loads
+  std::set<Value> boundary;  // values of other kernels behind the loads
 
   void join(const Closure& other);
   bool has(int node) const;

@@ -17,20 +17,28 @@ struct Ready {
 
 class Judge {
  public:
-  Judge(const Analysis& analysis, const Closure& closure, const std::vector<AxisMapping>& mapping)
-      : analysis_(analysis), graph_(analysis.graph), closure_(closure), mapping_(mapping) {
+  Judge(const Analysis& analysis, const Placement& placement, const Closure& closure,
+        const std::vector<AxisMapping>& mapping)
+      : analysis_(analysis),
+        graph_(analysis.graph),
+        placement_(placement),
+        closure_(closure),
+        mapping_(mapping) {
     for (const AxisMapping& mapped : mapping)
       if (mapped.kind != AxisMapping::Kind::grid) loops_.push_back(mapped.axis);
     for (int node : closure.nodes)
       if (depends_on_matmul(node)) dear_.insert(node);
   }
 
-  std::set<Value> run() {
+  Cuts run() {
     for (int number : closure_.nodes) {
       if (is_view(graph_.node(number).op)) judge_view(number);
+      judge_axes(number);
+      for (Value operand : graph_.node(number).operands)
+        if (is_computed(operand)) judge_operand(operand, number);
       judge_order(number);
     }
-    return std::move(found_);
+    return std::move(cuts_);
   }
 
  private:
@@ -40,6 +48,14 @@ class Judge {
   }
   bool is_computed(Value value) const {
     return closure_.has(value.node) && closure_.loads.count(value) == 0;
+  }
+
+  /// The value must be read from memory by the node.
+  void part(Value value, int reader) {
+    if (placement_.memory_view(value))
+      cuts_.apart.insert(reader);
+    else
+      cuts_.kept.insert(value);
   }
 
   bool depends_on_matmul(int number) const {
@@ -68,11 +84,63 @@ class Judge {
     }
     if (const auto* concat = std::get_if<Concat>(&node.op)) moves |= is_mapped(concat->result);
     if (!moves) return;
-    if (std::holds_alternative<Merge>(node.op) || std::holds_alternative<Concat>(node.op))
-      found_.insert({number, 0});  // its parts are written to their places
-    else
-      for (Value operand : node.operands)
-        if (!std::holds_alternative<Input>(graph_.node(operand.node).op)) found_.insert(operand);
+    if (std::holds_alternative<Merge>(node.op) || std::holds_alternative<Concat>(node.op)) {
+      // Its parts are written to their places.
+      for (int reader : analysis_.users[number])
+        if (closure_.has(reader)) part({number, 0}, reader);
+    } else {
+      for (Value operand : node.operands) part(operand, number);
+    }
+  }
+
+  /// The node must be computed by itself.
+  void part_alone(int number) {
+    for (Value operand : graph_.node(number).operands)
+      if (is_computed(operand)) part(operand, number);
+    for (std::size_t r = 0; r < graph_.node(number).results.size(); ++r)
+      if (const Value result{number, static_cast<int>(r)}; !placement_.memory_view(result))
+        cuts_.kept.insert(result);
+    cuts_.apart.insert(number);
+  }
+
+  /// An axis of no constant size that is not mapped cannot be on chip; one that something on chip
+  /// runs along must be.
+  void judge_axes(int number) {
+    const auto fits = [&](const AxisNames& axes) {
+      return std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
+        return !analysis_.is_dynamic(axis) || is_mapped(axis);
+      });
+    };
+    const Node& node = graph_.node(number);
+    const auto* pairs = std::get_if<PairSum>(&node.op);
+    const bool cumsum = std::holds_alternative<Cumsum>(node.op) && !analysis_.running[number];
+    if ((pairs != nullptr && is_mapped(pairs->axis)) ||
+        (cumsum && is_mapped(analysis_.running_axis(number))))
+      part_alone(number);
+    if (!std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](Value operand) { return fits(graph_.type(operand).axes); }) ||
+        !std::all_of(node.results.begin(), node.results.end(),
+                     [&](const Type& type) { return fits(type.axes); }))
+      part_alone(number);
+  }
+
+  void judge_operand(Value operand, int reader) {
+    // Each grid point has a part of the sum only.
+    const AxisNames summed = analysis_.summed(operand.node);
+    bool elsewhere = std::any_of(mapping_.begin(), mapping_.end(), [&](const AxisMapping& mapped) {
+      return mapped.kind != AxisMapping::Kind::serial && contains(summed, mapped.axis);
+    });
+    // What runs is carried by the loop along its axis, the same way.
+    if (analysis_.running[operand.node]) {
+      const std::string axis = analysis_.running_axis(operand.node);
+      elsewhere |= std::none_of(mapping_.begin(), mapping_.end(), [&](const AxisMapping& mapped) {
+        const bool parts = mapped.kind == AxisMapping::Kind::blocked;
+        return mapped.kind != AxisMapping::Kind::grid && mapped.axis == axis &&
+               mapped.reverse == analysis_.is_reverse(operand.node) &&
+               analysis_.parts_of(operand.node) == (parts ? mapped.block_axis : "");
+      });
+    }
+    if (elsewhere) part(operand, reader);
   }
 
   int level_of(const AxisNames& axes) const {
@@ -98,10 +166,13 @@ class Judge {
         place.after = true;
         continue;
       }
-      found_.insert(operand);
+      // With its products in memory the reader may do without a loop.
+      bool dear = false;
       for (Value other : node.operands)
-        if (other != operand) keep_dear(other);
+        if (other != operand) dear |= keep_dear(other);
+      if (!dear) part(operand, number);
     }
+    judge_sum(number, place.level);
     for (std::size_t r = 0; r < node.results.size(); ++r) {
       const AxisNames& result = node.results[r].axes;
       // Sums over loops, and what a running node leaves.
@@ -110,35 +181,56 @@ class Judge {
     }
   }
 
-  /// The fewest values from which `value` can be made again without products.
-  void keep_dear(Value value) {
-    if (!is_computed(value) || dear_.count(value.node) == 0) return;
+  /// A sum over loops is taken in place, inside of the loops that its result varies in: these must
+  /// be the outer ones, and no further loop may repeat it.
+  void judge_sum(int number, int level) {
+    const AxisNames summed = analysis_.summed(number);
+    const AxisNames& result = graph_.node(number).results[0].axes;
+    if (level_of(summed) == 0) return;
+    for (int i = 0; i < level; ++i) {
+      const std::string& loop = loops_[static_cast<std::size_t>(i)];
+      const bool varies = contains(result, loop);
+      if (varies ? sums_before(summed, i) : !contains(summed, loop)) return part_alone(number);
+    }
+  }
+  bool sums_before(const AxisNames& summed, int loop) const {
+    for (int i = 0; i < loop; ++i)
+      if (contains(summed, loops_[static_cast<std::size_t>(i)])) return true;
+    return false;
+  }
+
+  /// Keeps the fewest values from which `value` can be made again without products; whether there
+  /// are any.
+  bool keep_dear(Value value) {
+    if (!is_computed(value) || dear_.count(value.node) == 0) return false;
     const Node& node = graph_.node(value.node);
     std::set<Value> below;
     if (std::holds_alternative<Map>(node.op))
       for (Value operand : node.operands)
         if (is_computed(operand) && dear_.count(operand.node) != 0) below.insert(operand);
     if (below.size() == 1 && graph_.type(*below.begin()).axes == node.results[0].axes)
-      keep_dear(*below.begin());
-    else
-      found_.insert(value);
+      return keep_dear(*below.begin());
+    if (placement_.memory_view(value)) return false;
+    cuts_.kept.insert(value);
+    return true;
   }
 
   const Analysis& analysis_;
   const Graph& graph_;
+  const Placement& placement_;
   const Closure& closure_;
   const std::vector<AxisMapping>& mapping_;
   AxisNames loops_;
   std::set<int> dear_;  // nodes on whose way from memory a product lies
   std::map<Value, Ready> ready_;
-  std::set<Value> found_;
+  Cuts cuts_;
 };
 
 }  // namespace
 
-std::set<Value> misplaced(const Analysis& analysis, const Closure& closure,
-                          const std::vector<AxisMapping>& mapping) {
-  return Judge(analysis, closure, mapping).run();
+Cuts misplaced(const Analysis& analysis, const Placement& placement, const Closure& closure,
+               const std::vector<AxisMapping>& mapping) {
+  return Judge(analysis, placement, closure, mapping).run();
 }
 
 }  // namespace krait

@@ -100,8 +100,7 @@ void shrink_tiles(const Analysis& analysis, const Closure& closure,
 
 }  // namespace
 
-std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain,
-                                       const Schedule&, Pass) {
+std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain) {
   std::vector<AxisMapping> mapping;
   for (const auto& axis : chain.grid) mapping.push_back({axis, Kind::grid, false, 1, ""});
   if (chain.parts.empty())
@@ -142,12 +141,10 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
       else
         grid.push_back({axis.name, Kind::grid, false, 1, ""});
       if (!has_inner || inner_across) continue;
-      if (summed.count(split->second.inner))
-        loops.push_back({split->second.inner, Kind::serial, false, 1, ""});
-      else
-        (sums && time ? loops : grid)
-            .push_back(
-                {split->second.inner, sums && time ? Kind::serial : Kind::grid, false, 1, ""});
+      // What is summed over chunks alone varies along the positions: these are no loop inside.
+      const bool loop = summed.count(split->second.inner) != 0;
+      (loop ? loops : grid)
+          .push_back({split->second.inner, loop ? Kind::serial : Kind::grid, false, 1, ""});
     }
     shrink_tiles(analysis, closure, summed, across ? narrow_tile : wide_tile, grid, loops);
   }

@@ -11,8 +11,7 @@
 
 namespace krait {
 
-std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain,
-                                       const Schedule& schedule, Pass pass);
+std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain);
 
 /// Of a kernel without a chain. With products inside: outer axes are the grid, constant ones that
 /// are summed over are loops. Without: positions along dynamic axes are the grid; those that are

@@ -32,7 +32,8 @@ std::vector<std::int64_t> compiled_strides(const std::vector<Axis>& dims) {
 
 }  // namespace
 
-Placement::Placement(const Analysis& analysis) : analysis_(analysis), graph_(analysis.graph) {
+Placement::Placement(const Analysis& analysis)
+    : analysis_(analysis), graph_(analysis.graph), padding_(analysis) {
   for (Value value : graph_.inputs()) {
     const Input& input = graph_.input_of(value);
     objects_.push_back({MemoryObject::Kind::input,
@@ -64,13 +65,15 @@ int Placement::add_temporary(const std::string& name, DType dtype, std::vector<A
   return static_cast<int>(objects_.size()) - 1;
 }
 
-std::vector<Axis> Placement::storage_axes(const AxisNames& axes) const {
+std::vector<Axis> Placement::storage_axes(Value value) const {
   std::vector<Axis> dims;
+  const AxisNames& axes = graph_.type(value).axes;
   const AxisNames ordered = storage_order(graph_, axes);
   AxisNames inner;
   for (const auto& axis : axes) {
     auto split = analysis_.split_axes.find(axis);
-    if (split != analysis_.split_axes.end() && contains(axes, split->second.inner))
+    if (split != analysis_.split_axes.end() && contains(axes, split->second.inner) &&
+        padding_.may_be_zero(value, split->second.inner))
       inner.push_back(split->second.inner);
   }
   auto add = [&](bool outer, bool dynamic) {
@@ -95,7 +98,7 @@ void Placement::request(Value value) {
 
 void Placement::keep(Value value) {
   if (lives_.count(value)) return;
-  const std::vector<Axis> dims = storage_axes(graph_.type(value).axes);
+  const std::vector<Axis> dims = storage_axes(value);
   const int object = add_temporary(graph_.label(value), graph_.type(value).dtype, dims);
   // The view of the value itself: a dim that stands for two axes is indexed by both.
   View view = whole(objects_[object], object);
@@ -121,7 +124,27 @@ void Placement::place(Value value, const View& view) {
     }
   }
   stored_[value].push_back(view);
-  if (!lives_.count(value) && !std::holds_alternative<Constant>(node.op)) lives_[value] = {view};
+  if (!lives_.count(value) && !std::holds_alternative<Constant>(node.op) &&
+      shows_padding(value, view))
+    lives_[value] = {view};
+}
+
+bool Placement::shows_padding(Value value, const View& view) const {
+  const AxisNames& axes = graph_.type(value).axes;
+  return std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
+    auto split = analysis_.split_axes.find(axis);
+    if (split == analysis_.split_axes.end() || !contains(axes, split->second.inner)) return true;
+    // Positions of one dim are cut at its extent.
+    const bool together =
+        std::any_of(view.dims.begin(), view.dims.end(), [&](const View::Dim& dim) {
+          const auto& terms = dim.index.terms;
+          return std::any_of(terms.begin(), terms.end(),
+                             [&](const auto& term) { return term.first == axis; }) &&
+                 std::any_of(terms.begin(), terms.end(),
+                             [&](const auto& term) { return term.first == split->second.inner; });
+        });
+    return !together || padding_.may_be_zero(value, split->second.inner);
+  });
 }
 
 std::optional<std::vector<View>> Placement::memory_view(Value value) const {
@@ -150,6 +173,22 @@ std::vector<Value> Placement::roots(Value value) const {
   std::vector<Value> found;
   for (Value operand : node.operands)
     for (Value root : roots(operand)) found.push_back(root);
+  return found;
+}
+
+std::vector<Value> Placement::written(const std::vector<Value>& roots,
+                                      const std::vector<View>& views) const {
+  std::vector<Value> found;
+  for (Value root : roots) {
+    auto stored = stored_.find(root);
+    if (stored == stored_.end()) continue;
+    const std::vector<View>& places = stored->second;
+    const bool shown = std::any_of(places.begin(), places.end(), [&](const View& place) {
+      return std::any_of(views.begin(), views.end(),
+                         [&](const View& view) { return view.object == place.object; });
+    });
+    if (shown) found.push_back(root);
+  }
   return found;
 }
 

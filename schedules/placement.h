@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedules/analysis.h"
+#include "schedules/padding.h"
 #include "schedules/plan.h"
 #include "schedules/view.h"
 
@@ -30,6 +31,8 @@ class Placement {
   std::optional<std::vector<View>> source_view(Value value) const;
   /// Values behind a chain of views: what would have to be in memory.
   std::vector<Value> roots(Value value) const;
+  /// Of these roots, those that kernels write into the memory that the views show.
+  std::vector<Value> written(const std::vector<Value>& roots, const std::vector<View>& views) const;
   bool is_stored(Value value) const { return stored_.count(value) != 0; }
   /// Values that kernels must write, with all the places where each goes.
   const std::map<Value, std::vector<View>>& stored() const { return stored_; }
@@ -40,11 +43,15 @@ class Placement {
  private:
   /// Writes the value into the view: through views that can be undone, down to what is computed.
   void place(Value value, const View& view);
-  /// Axes of a temporary: outer ones first, the two parts of a split dynamic axis as that axis.
-  std::vector<Axis> storage_axes(const AxisNames& axes) const;
+  /// Axes of a temporary: outer ones first, the two parts of a split dynamic axis as that axis
+  /// where nothing is asked of what stands past its end.
+  std::vector<Axis> storage_axes(Value value) const;
+  /// Whether the view shows the value as it is past the end of a split axis too.
+  bool shows_padding(Value value, const View& view) const;
 
   const Analysis& analysis_;
   const Graph& graph_;
+  Padding padding_;
   std::vector<MemoryObject> objects_;
   std::map<Value, std::vector<View>> stored_;
   std::map<Value, std::vector<View>> lives_;  // how to read: inputs, requested and stored values

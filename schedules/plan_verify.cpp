@@ -4,6 +4,7 @@
 
 #include "dsl/error.h"
 #include "schedules/plan.h"
+#include "schedules/view.h"
 
 namespace krait {
 namespace {
@@ -23,6 +24,12 @@ class PlanVerifier {
     for (const MemoryObject& object : plan_.objects) check(object);
     writers_.resize(plan_.objects.size());
     readers_.resize(plan_.objects.size());
+    for (const PlannedKernel& kernel : plan_.kernels) {
+      for (const auto& [value, view] : kernel.stores) stored_.insert({value, view.object});
+      if (kernel.kind != Kind::finish)
+        for (const Partial& partial : kernel.partials)
+          stored_.insert({partial.value, partial.object});
+    }
     std::set<std::string> names;
     for (std::size_t i = 0; i < plan_.kernels.size(); ++i) {
       kernel_ = &plan_.kernels[i];
@@ -80,6 +87,23 @@ class PlanVerifier {
                  object.name, " leaves dims out");
   }
 
+  /// What is read of the value in these objects was written by an earlier kernel: the value itself,
+  /// or those that it is a view of.
+  void check_written(Value value, const std::set<int>& objects) const {
+    const Node& node = graph().node(value.node);
+    bool stored = false;
+    for (int object : objects)
+      if (stored_.count({value, object})) {
+        stored = true;
+        KRAIT_ASSERT(done_.count({value, object}), kernel_->name, " reads ", graph().label(value),
+                     " in ", plan_.objects[object].name, " before it is written");
+      }
+    if (stored || is_constant(value) || std::holds_alternative<Input>(node.op)) return;
+    KRAIT_ASSERT(is_view(node.op), kernel_->name, " reads ", graph().label(value),
+                 ", which is never written there");
+    for (Value operand : node.operands) check_written(operand, objects);
+  }
+
   /// What runs along the axis of a loop runs the loop's way.
   void check_direction(int node) const {
     const Op& op = graph().node(node).op;
@@ -120,6 +144,9 @@ class PlanVerifier {
     }
     for (const auto& [value, views] : kernel_->loads) {
       check_value(value);
+      std::set<int> objects;
+      for (const View& view : views) objects.insert(view.object);
+      check_written(value, objects);
       for (std::size_t i = 0; i < views.size(); ++i) {
         check_view(value, views[i]);
         KRAIT_ASSERT(views[i].keep == (i > 0), kernel_->name, ": view ", i, " of ",
@@ -142,8 +169,11 @@ class PlanVerifier {
                        plan_.objects[partial.object].dims.size() ==
                            partial.over.size() + graph().type(partial.value).axes.size(),
                    kernel_->name, ": partials of ", graph().label(partial.value));
+      if (kernel_->kind == Kind::finish) check_written(partial.value, {partial.object});
       (kernel_->kind == Kind::finish ? readers_ : writers_)[partial.object].insert(number_);
     }
+    for (const auto& [value, view] : kernel_->stores) done_.insert({value, view.object});
+    for (const Partial& partial : kernel_->partials) done_.insert({partial.value, partial.object});
     KRAIT_ASSERT(!kernel_->stores.empty() || !kernel_->partials.empty(), kernel_->name,
                  " writes nothing");
     KRAIT_ASSERT(kernel_->kind != Kind::product || kernel_->nodes.size() == 1, kernel_->name,
@@ -162,11 +192,8 @@ class PlanVerifier {
     }
     if (object.kind == MemoryObject::Kind::output || !readers.empty())
       KRAIT_ASSERT(!writers.empty(), object.name, " is never written");
-    if (!readers.empty())
-      KRAIT_ASSERT(*writers.rbegin() < *readers.begin(), object.name, " is read by kernel ",
-                   *readers.begin(), " and written by kernel ", *writers.rbegin());
     if (object.kind != MemoryObject::Kind::temporary || writers.empty()) return;
-    const int last = readers.empty() ? *writers.rbegin() : *readers.rbegin();
+    const int last = std::max(*writers.rbegin(), readers.empty() ? -1 : *readers.rbegin());
     KRAIT_ASSERT(object.first_kernel == *writers.begin() && object.last_kernel >= last, object.name,
                  " lives from ", object.first_kernel, " to ", object.last_kernel,
                  " but is used from ", *writers.begin(), " to ", last);
@@ -176,6 +203,7 @@ class PlanVerifier {
   const PlannedKernel* kernel_ = nullptr;
   int number_ = 0;
   std::vector<std::set<int>> writers_, readers_;
+  std::set<std::pair<Value, int>> stored_, done_;  // values in objects: of all kernels, of earlier
 };
 
 }  // namespace
