@@ -1,4 +1,7 @@
-// Second stages: partial sums, added up in the order of their axes.
+// Second stages: partial sums, added up in the order of their axes, or the largest of partial
+// maxima.
+#include <limits>
+
 #include "codegen/build_ops.h"
 #include "dsl/error.h"
 
@@ -24,7 +27,10 @@ BuiltKernel build_finish(const Plan& plan, const PlannedKernel& kernel) {
       mapping.push_back({axis, AxisMapping::Kind::serial, false, 1, ""});
   builder.map_axes(mapping);
 
+  const auto* reduce = std::get_if<Reduce>(&plan.graph.node(partial.value.node).op);
+  const bool max = reduce != nullptr && reduce->kind == Reduce::Kind::max;
   ReduceTile sum;
+  if (max) sum.kind = ReduceTile::Kind::max;
   sum.compute = type.dtype;
   sum.domain = builder.vars(builder.tile_axes(type.axes));
   std::vector<Index> index;
@@ -47,7 +53,8 @@ BuiltKernel build_finish(const Plan& plan, const PlannedKernel& kernel) {
   sum.destinations = {builder.access(buffer)};
   sum.accumulate = true;
   const std::vector<int> domain = sum.domain;
-  builder.add({0, false}, Fill{domain, builder.access(buffer), 0});
+  const double start = max ? -std::numeric_limits<double>::infinity() : 0;
+  builder.add({0, false}, Fill{domain, builder.access(buffer), start});
   builder.add({static_cast<int>(builder.loops().size()), false}, std::move(sum));
   for (const auto& [value, view] : kernel.stores)
     builder.add({0, true},

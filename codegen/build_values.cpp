@@ -161,7 +161,8 @@ void Values::copy_through(Value value, const View& view) {
 }
 
 void Values::run_deferred() {
-  for (auto& [place, make] : deferred_) make();
+  // Later nodes first: they may read the state of an earlier one as it was before this turn.
+  for (auto node = deferred_.rbegin(); node != deferred_.rend(); ++node) node->second();
   deferred_.clear();
 }
 
