@@ -14,6 +14,7 @@ struct RandomBlockOptions {
   int operations = 10;
   bool documents = true;  // draws may ask for the input "reset" (b, t), i32
   bool states = true;     // draws may carry states
+  bool rare = false;      // draws may take maxima, and run along constant axes
 };
 
 /// Writes a block of about so many operations; the same seed gives the same block.
@@ -60,7 +61,7 @@ class RandomBlock {
   std::string name(const std::string& base) { return base + std::to_string(++names_); }
 
   void add() {
-    switch (draw(13)) {
+    switch (draw(options_.rare ? 16 : 13)) {
       case 0: return keep(pick() * sigmoid(pick()));
       case 1: return keep(pick() + pick() * 0.5);
       case 2: return keep(select(scope_->index(t_) < double(draw(5)), pick_along(t_), pick()));
@@ -73,7 +74,10 @@ class RandomBlock {
       case 9: return keep(plain_scan());
       case 10: return keep(halves());
       case 11: return keep(grouped());
-      default: return keep(position());
+      case 12: return keep(position());
+      case 13: return keep(largest());
+      case 14: return keep(along_constant());
+      default: return keep(sum(pick_along(t_) * 0.25, {t_}) * pick());
     }
   }
 
@@ -170,6 +174,23 @@ class RandomBlock {
     const Expr parts = split(x, h_, g_, j_);
     const Expr shared = draw(2) == 0 ? sum(pool_[2], n_) : mean(parts, {j_});
     return merge(parts * (shared + 0.5), g_, j_, h_);
+  }
+
+  /// The largest of all times, or along a constant axis or two.
+  Expr largest() {
+    const Expr x = pick();
+    std::vector<Axis> axes;
+    for (const Axis& axis : axes_of(x))
+      if (axis.name != "b" && draw(2) == 0) axes.push_back(axis);
+    return axes.empty() ? x : maximum(x, axes) * pick();
+  }
+
+  /// A running sum along heads or rows.
+  Expr along_constant() {
+    const Axis& axis = draw(2) == 0 ? h_ : p_;
+    return cumsum(axis, pick_along(axis) * 0.25,
+                  {.reverse = draw(2) == 0, .exclusive = draw(2) == 0})
+        .values;
   }
 
   /// One position for all, the last one or one of the first.
