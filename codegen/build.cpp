@@ -55,11 +55,11 @@ class FusedKernel {
 
 }  // namespace
 
-BuiltKernel build(const Plan& plan, int number) {
+BuiltKernel build(const Plan& plan, int number, std::int64_t product_block) {
   const PlannedKernel& kernel = plan.kernels.at(number);
   switch (kernel.kind) {
     case PlannedKernel::Kind::finish: return build_finish(plan, kernel);
-    case PlannedKernel::Kind::product: return build_product(plan, kernel);
+    case PlannedKernel::Kind::product: return build_product(plan, kernel, product_block);
     default: return FusedKernel(plan, kernel).run();
   }
 }

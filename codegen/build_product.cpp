@@ -9,9 +9,6 @@
 namespace krait {
 namespace {
 
-/// Positions of a block of rows, columns or sums, the last axis of a group first. An operand's
-/// block is used as often as the other one is wide, and all three lie in the second cache together.
-constexpr std::int64_t block_size = 128;
 /// A step has as many rows as there are sequences: few.
 constexpr std::int64_t step_rows = 8;
 
@@ -22,7 +19,7 @@ struct Block {
 
 }  // namespace
 
-BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel) {
+BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel, std::int64_t block_size) {
   const Graph& graph = plan.graph;
   const int number = kernel.nodes.at(0);
   const Node& node = graph.node(number);

@@ -22,8 +22,9 @@ std::string without_number(const std::string& name) {
 }
 
 /// What a kernel is before any pass of a device: its program and what stands behind its pointers.
-BuiltKernel begin(const Plan& plan, int index, GeneratedKernel& kernel) {
-  BuiltKernel built = build(plan, index);
+BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
+                  GeneratedKernel& kernel) {
+  BuiltKernel built = build(plan, index, product_block);
   for (const StatePair& state : plan.graph.states()) {
     const auto pointer = [&](MemoryObject::Kind kind, const std::string& name) {
       const int object = plan.find_object(kind, name);
@@ -52,7 +53,7 @@ void end(BuiltKernel built, GeneratedKernel& kernel) {
 
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
   GeneratedKernel kernel;
-  BuiltKernel built = begin(plan, index, kernel);
+  BuiltKernel built = begin(plan, index, host_product_block, kernel);
   run_passes(built.program, target, host_passes());
   kernel.source = emit_llvm(built.program, target);
   kernel.source.name = plan.kernels[index].name;
@@ -68,7 +69,7 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
   if (const auto& warps = backward ? schedule.backward_warps : schedule.warps)
     target.warps = static_cast<int>(*warps);
   GeneratedKernel kernel;
-  BuiltKernel built = begin(plan, index, kernel);
+  BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
   run_passes(built.program, target, cuda_passes());
   kernel.source = emit_cuda(built.program, target);
   kernel.source.name = plan.kernels[index].name;

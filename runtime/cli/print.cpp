@@ -184,7 +184,7 @@ int print_for_gpu(const Flags& flags, const Plan& plan) {
     std::cout << between;
     between = "\n";
     if (flags.stage == "tile") {
-      TileProgram program = build(plan, kernel).program;
+      TileProgram program = build(plan, kernel, gpu_product_block).program;
       std::vector<CudaPass> passes = cuda_passes();
       const auto last = std::find_if(passes.begin(), passes.end(), [&](const CudaPass& pass) {
         return pass.name == flags.after;

@@ -32,6 +32,8 @@ TEST_CASE("fixtures on an emulated GPU") {
 
 TEST_CASE("a fixture on emulated GPUs of other architectures") {
   for (const char* architecture : {"7.5", "8.0", "12.0"}) check_on(architecture, {"m2_ssd_odd"});
+  // Products and chunks that must be smaller where there is less shared memory.
+  check_on("7.5", {"m2_block"});
 }
 
 TEST_CASE("segments and steps on an emulated GPU") {
