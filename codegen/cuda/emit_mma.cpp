@@ -70,24 +70,10 @@ void CudaEmitter::emit(const Mma& s) {
   const int depth = w_.depth();
   walked_ = &layout;
   registers_.clear();
-  std::vector<std::string> base(vars.size());
-  for (std::size_t d = 0; d < vars.size(); ++d) {
-    base[d] = coordinate(static_cast<int>(d), layout);
-    if (base[d] == "0") continue;
-    const std::string name = unique(var_names_[static_cast<std::size_t>(vars[d])] + "_0");
-    w_.line("const int " + name + " = " + base[d] + ";");
-    base[d] = name;
-  }
+  const std::vector<std::string> base = stand(layout, vars);
   const auto at = [&](std::size_t d, bool clamp) {
-    std::string sum = base[d] == "0" ? "" : base[d];
-    for (std::size_t i = 0; i < layout.registers.size(); ++i) {
-      const Layout::Loop& loop = layout.registers[i];
-      const auto found = registers_.find(static_cast<int>(i));
-      if (loop.dim != static_cast<int>(d) || found == registers_.end()) continue;
-      sum += (sum.empty() ? "" : " + ") + found->second;
-      if (loop.stride != 1) sum += " * " + std::to_string(loop.stride);
-    }
-    if (sum.empty()) return std::string("0");
+    const std::string sum = position(layout, base, static_cast<int>(d));
+    if (sum == "0") return sum;
     if (clamp && layout.padded(static_cast<int>(d))) {
       // A vector starts at a multiple of its width.
       const bool vector =

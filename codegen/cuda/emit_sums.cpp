@@ -38,19 +38,12 @@ void CudaEmitter::emit(const ReduceTile& s) {
   const auto total = [](std::size_t i) { return "total" + std::to_string(i); };
 
   // Two walks in one another: of the domain's registers, and inside of the summed ones.
-  std::vector<std::string> base(vars.size());
   walked_ = &layout;
   registers_.clear();
   const int depth = w_.depth();
   if (const std::uint32_t mask = layout.replica_warps(); mask != 0)
     w_.open("if ((tid >> 5 & " + std::to_string(mask) + ") == 0)");
-  for (std::size_t d = 0; d < vars.size(); ++d) {
-    base[d] = coordinate(static_cast<int>(d), layout);
-    if (base[d] == "0") continue;
-    const std::string name = unique(var_names_[static_cast<std::size_t>(vars[d])] + "_0");
-    w_.line("const int " + name + " = " + base[d] + ";");
-    base[d] = name;
-  }
+  const std::vector<std::string> base = stand(layout, vars);
   std::string padding_kept, padding_summed;
   const auto loops = [&](bool of_summed) {
     std::int64_t rounds = 1;
@@ -68,16 +61,8 @@ void CudaEmitter::emit(const ReduceTile& s) {
     for (std::size_t d = 0; d < vars.size(); ++d) {
       if (summed(static_cast<int>(d)) != of_summed) continue;
       const int var = vars[d];
-      std::string at = base[d] == "0" ? "" : base[d];
-      for (std::size_t i = 0; i < layout.registers.size(); ++i) {
-        const Layout::Loop& loop = layout.registers[i];
-        if (loop.dim != static_cast<int>(d) || registers_.count(static_cast<int>(i)) == 0) continue;
-        at += (at.empty() ? "" : " + ") + registers_.at(static_cast<int>(i));
-        if (loop.stride != 1) at += " * " + std::to_string(loop.stride);
-      }
-      if (at.empty()) {
-        values_[var] = "0";
-      } else if (at == base[d]) {
+      const std::string at = position(layout, base, static_cast<int>(d));
+      if (at == base[d]) {
         values_[var] = at;
       } else {
         w_.line("const int " + var_names_[static_cast<std::size_t>(var)] + " = " + at + ";");

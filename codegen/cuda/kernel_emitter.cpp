@@ -32,6 +32,13 @@ std::string identifier(const std::string& name) {
 /// With a word in front: a block may name its results as functions of the language are named.
 std::string entry_of(const TileProgram& program) { return "krait_" + identifier(program.name); }
 
+/// The sum of terms, and a constant where it adds something or there is no term.
+std::string plus(const std::string& sum, std::int64_t constant) {
+  if (sum.empty()) return std::to_string(constant);
+  if (constant == 0) return sum;
+  return sum + (constant < 0 ? " - " : " + ") + std::to_string(std::abs(constant));
+}
+
 bool one_of(int var, const std::vector<int>& variables) {
   return std::find(variables.begin(), variables.end(), var) != variables.end();
 }
@@ -133,8 +140,8 @@ void CudaEmitter::declare_buffers() {
     const std::string& name = buffer_names_[i];
     switch (buffer.space) {
       case Space::global:
-        w_.line((buffer.written ? "" : "const ") + type + "* const " + name + " = " +
-                (buffer.written ? "" : "") + "p" + std::to_string(buffer.pointer) + ";");
+        w_.line((buffer.written ? "" : "const ") + type + "* const " + name + " = " + "p" +
+                std::to_string(buffer.pointer) + ";");
         break;
       case Space::shared: {
         const Buffer& root =
@@ -203,11 +210,7 @@ std::string CudaEmitter::outer_index(const Index& index, const std::vector<int>&
     if (factor != 1) term += " * " + std::to_string(factor);
     sum += (sum.empty() ? "" : " + ") + term;
   }
-  if (index.constant != 0 || sum.empty())
-    sum += sum.empty()
-               ? std::to_string(index.constant)
-               : (index.constant < 0 ? " - " : " + ") + std::to_string(std::abs(index.constant));
-  return sum;
+  return plus(sum, index.constant);
 }
 
 std::string CudaEmitter::int_index(const Index& index) const {
@@ -219,11 +222,7 @@ std::string CudaEmitter::int_index(const Index& index) const {
     if (factor != 1) term += " * " + std::to_string(factor);
     sum += (sum.empty() ? "" : " + ") + term;
   }
-  if (index.constant != 0 || sum.empty())
-    sum += sum.empty()
-               ? std::to_string(index.constant)
-               : (index.constant < 0 ? " - " : " + ") + std::to_string(std::abs(index.constant));
-  return sum;
+  return plus(sum, index.constant);
 }
 
 void CudaEmitter::emit_body(const std::vector<Statement>& body) {

@@ -88,7 +88,10 @@ class CudaEmitter {
   };
   /// Width that the body may take at once along the first register loop, and its variable.
   std::pair<int, int> vector_of(const Layout& layout, const std::vector<int>& vars) const;
-  void coordinates(const Walk& walk);
+  /// Declares where the thread stands along each variable; their names, "0" for the start.
+  std::vector<std::string> stand(const Layout& layout, const std::vector<int>& vars);
+  /// Its base, and what the register loops that are open add.
+  std::string position(const Layout& layout, const std::vector<std::string>& base, int dim) const;
   std::string replicas(const Layout& layout) const;
   void walk(const Walk& walk, const std::function<void()>& body);
   std::string coordinate(int dim, const Layout& layout) const;

@@ -48,6 +48,32 @@ std::string CudaEmitter::coordinate(int dim, const Layout& layout) const {
   return sum.empty() ? "0" : sum;
 }
 
+std::vector<std::string> CudaEmitter::stand(const Layout& layout, const std::vector<int>& vars) {
+  std::vector<std::string> base(vars.size());
+  for (std::size_t d = 0; d < vars.size(); ++d) {
+    base[d] = coordinate(static_cast<int>(d), layout);
+    if (base[d] == "0") continue;
+    const std::string name = unique(var_names_[static_cast<std::size_t>(vars[d])] + "_0");
+    w_.line("const int " + name + " = " + base[d] + ";");
+    base[d] = name;
+  }
+  return base;
+}
+
+std::string CudaEmitter::position(const Layout& layout, const std::vector<std::string>& base,
+                                  int dim) const {
+  const std::string& start = base[static_cast<std::size_t>(dim)];
+  std::string sum = start == "0" ? "" : start;
+  for (std::size_t i = 0; i < layout.registers.size(); ++i) {
+    const Layout::Loop& loop = layout.registers[i];
+    const auto found = registers_.find(static_cast<int>(i));
+    if (loop.dim != dim || found == registers_.end()) continue;
+    sum += (sum.empty() ? "" : " + ") + found->second;
+    if (loop.stride != 1) sum += " * " + std::to_string(loop.stride);
+  }
+  return sum.empty() ? "0" : sum;
+}
+
 void CudaEmitter::close_all(int depth) {
   while (w_.depth() > depth) w_.close();
 }
@@ -59,14 +85,7 @@ void CudaEmitter::walk(const Walk& walk, const std::function<void()>& body) {
   registers_.clear();
   if (walk.one_writer)
     if (const std::string alone = replicas(layout); !alone.empty()) w_.open("if (" + alone + ")");
-  std::vector<std::string> base(walk.vars.size());
-  for (std::size_t d = 0; d < walk.vars.size(); ++d) {
-    base[d] = coordinate(static_cast<int>(d), layout);
-    if (base[d] == "0") continue;
-    const std::string name = unique(var_names_[static_cast<std::size_t>(walk.vars[d])] + "_0");
-    w_.line("const int " + name + " = " + base[d] + ";");
-    base[d] = name;
-  }
+  const std::vector<std::string> base = stand(layout, walk.vars);
   std::int64_t rounds = 1;
   for (std::size_t i = layout.registers.size(); i-- > 0;) {
     const Layout::Loop& loop = layout.registers[i];
@@ -81,17 +100,8 @@ void CudaEmitter::walk(const Walk& walk, const std::function<void()>& body) {
   std::string inside;
   for (std::size_t d = 0; d < walk.vars.size(); ++d) {
     const int var = walk.vars[d];
-    std::string sum = base[d] == "0" ? "" : base[d];
-    for (std::size_t i = 0; i < layout.registers.size(); ++i) {
-      const Layout::Loop& loop = layout.registers[i];
-      if (loop.dim != static_cast<int>(d) || registers_.count(static_cast<int>(i)) == 0) continue;
-      sum += sum.empty() ? "" : " + ";
-      sum += registers_.at(static_cast<int>(i));
-      if (loop.stride != 1) sum += " * " + std::to_string(loop.stride);
-    }
-    if (sum.empty()) {
-      values_[var] = "0";
-    } else if (sum == base[d]) {
+    const std::string sum = position(layout, base, static_cast<int>(d));
+    if (sum == base[d]) {
       values_[var] = sum;
     } else {
       const std::string& name = var_names_[static_cast<std::size_t>(var)];

@@ -261,8 +261,9 @@ std::vector<Function> all_functions(bool exact) {
        "  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;\n"
        "}\n",
        {}},
+      {"Four", "struct __align__(16) Four { float x, y, z, w; };\n", {}},
+      {"Two", "struct __align__(8) Two { float x, y; };\n", {}},
       {"load4",
-       "struct __align__(16) Four { float x, y, z, w; };\n"
        "DEV void load4(float (&x)[4], const float* p, bool wide) {\n"
        "  if (wide) {\n"
        "    const Four f = *(const Four*)p;\n"
@@ -271,19 +272,17 @@ std::vector<Function> all_functions(bool exact) {
        "    x[0] = p[0], x[1] = p[1], x[2] = p[2], x[3] = p[3];\n"
        "  }\n"
        "}\n",
-       {}},
+       {"Four"}},
       {"store4",
-       "struct __align__(16) FourOut { float x, y, z, w; };\n"
        "DEV void store4(float* p, const float (&x)[4], bool wide) {\n"
        "  if (wide) {\n"
-       "    *(FourOut*)p = FourOut{x[0], x[1], x[2], x[3]};\n"
+       "    *(Four*)p = Four{x[0], x[1], x[2], x[3]};\n"
        "  } else {\n"
        "    p[0] = x[0], p[1] = x[1], p[2] = x[2], p[3] = x[3];\n"
        "  }\n"
        "}\n",
-       {}},
+       {"Four"}},
       {"load2",
-       "struct __align__(8) Two { float x, y; };\n"
        "DEV void load2(float (&x)[2], const float* p, bool wide) {\n"
        "  if (wide) {\n"
        "    const Two f = *(const Two*)p;\n"
@@ -292,17 +291,16 @@ std::vector<Function> all_functions(bool exact) {
        "    x[0] = p[0], x[1] = p[1];\n"
        "  }\n"
        "}\n",
-       {}},
+       {"Two"}},
       {"store2",
-       "struct __align__(8) TwoOut { float x, y; };\n"
        "DEV void store2(float* p, const float (&x)[2], bool wide) {\n"
        "  if (wide) {\n"
-       "    *(TwoOut*)p = TwoOut{x[0], x[1]};\n"
+       "    *(Two*)p = Two{x[0], x[1]};\n"
        "  } else {\n"
        "    p[0] = x[0], p[1] = x[1];\n"
        "  }\n"
        "}\n",
-       {}},
+       {"Two"}},
       {"add_to_pair",
        "// sum + rest + x as a sum and what it lost: Knuth's TwoSum, then brought back to a pair.\n"
        "DEV void add_to_pair(float& sum, float& rest, float x) {\n"
@@ -333,8 +331,7 @@ std::vector<Function> all_functions(bool exact) {
 }  // namespace
 
 std::set<std::string> prelude_names() {
-  std::set<std::string> names = {"split",          "special_log", "power_of_two_",
-                                 "power_of_two_f", "FourOut",     "TwoOut"};
+  std::set<std::string> names = {"split", "special_log", "power_of_two_", "power_of_two_f"};
   for (const Function& function : all_functions(true))
     names.insert(function.name.substr(0, function.name.find("_f64")));
   return names;

@@ -12,13 +12,10 @@ void verify_place(const TileProgram& program) {
   verify(program);
   KRAIT_ASSERT(program.warps >= 1, program.name, " has ", program.warps, " warps");
   visit_statements(program.body, [&](const Statement& statement) {
-    std::visit(
-        [&](const auto& s) {
-          if constexpr (requires { s.layout; })
-            KRAIT_ASSERT(s.layout && s.layout->covers_once(), "tile program ", program.name,
-                         ": points without a thread, or with two\n", to_text(program, statement));
-        },
-        statement);
+    const std::optional<Layout>* layout = layout_of(statement);
+    KRAIT_ASSERT(layout == nullptr || (*layout && (*layout)->covers_once()), "tile program ",
+                 program.name, ": points without a thread, or with two\n",
+                 to_text(program, statement));
   });
 }
 

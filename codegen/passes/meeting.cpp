@@ -6,17 +6,6 @@
 namespace krait {
 namespace {
 
-const Layout* layout_of(const Statement& statement) {
-  return std::visit(
-      [](const auto& s) -> const Layout* {
-        if constexpr (requires { s.layout; })
-          return s.layout ? &*s.layout : nullptr;
-        else
-          return nullptr;
-      },
-      statement);
-}
-
 /// The variables that the dimensions of a statement's layout are of.
 std::vector<int> layout_variables(const Statement& statement) {
   std::vector<int> vars = own_variables(statement);
@@ -32,8 +21,10 @@ std::vector<int> layout_variables(const Statement& statement) {
 std::optional<std::vector<std::int64_t>> owners_of(const TileProgram& program,
                                                    const Statement& statement,
                                                    const Access& access) {
-  const Layout* layout = layout_of(statement);
-  if (layout == nullptr || layout->has_replicas()) return std::nullopt;
+  const std::optional<Layout>* layout_if_any = layout_of(statement);
+  if (layout_if_any == nullptr || !*layout_if_any) return std::nullopt;
+  const Layout* const layout = &**layout_if_any;
+  if (layout->has_replicas()) return std::nullopt;
   const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
   const std::vector<int> vars = layout_variables(statement);
   std::map<int, std::int64_t> strides;  // of the layout's variables

@@ -71,16 +71,20 @@ class Placer {
         std::min<std::uint64_t>(std::bit_ceil(wanted), static_cast<std::uint64_t>(target_.warps)));
   }
 
+  /// Aliases, and what they alias.
+  std::set<int> aliased() const {
+    std::set<int> found;
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i)
+      if (const int of = program_.buffers[i].alias_of; of >= 0)
+        found.insert({static_cast<int>(i), of});
+    return found;
+  }
+
   // ------------------------------------------------------------------------------------- scalars
   /// Numbers without a dimension that maps alone compute, from what all threads can read.
   void scalars() {
     std::map<int, int> writers;  // buffers written by something else count twice
-    std::set<int> shared;        // aliases and what they alias
-    for (std::size_t i = 0; i < program_.buffers.size(); ++i)
-      if (const int of = program_.buffers[i].alias_of; of >= 0) {
-        shared.insert(static_cast<int>(i));
-        shared.insert(of);
-      }
+    const std::set<int> shared = aliased();
     visit_statements(program_.body, [&](const Statement& statement) {
       const bool uniform =
           (std::holds_alternative<MapTile>(statement) || std::holds_alternative<Fill>(statement) ||
@@ -191,59 +195,36 @@ class Placer {
     std::vector<int> vars, dims;
   };
 
-  static std::optional<Layout>* layout_of(Statement& statement) {
-    return std::visit(
-        [](auto& s) -> std::optional<Layout>* {
-          if constexpr (requires { s.layout; })
-            return &s.layout;
-          else
-            return nullptr;
-        },
-        statement);
-  }
-
-  /// A layout of the statement's variables as one of the buffer's dimensions.
-  Layout of_buffer(const Layout& layout, const Touch& touch, std::size_t rank) const {
+  template <typename Turn>
+  static Layout turned(const Layout& layout, std::vector<std::int64_t> extents, const Turn& turn) {
     Layout made = layout;
-    const Buffer& buffer = program_.buffers[0];
-    (void)buffer;
-    const auto turned = [&](int dim) {
-      return dim < 0 ? -1 : touch.dims[static_cast<std::size_t>(dim)];
-    };
-    made.extents.assign(rank, 1);
-    for (std::size_t i = 0; i < touch.dims.size(); ++i)
-      if (touch.dims[i] >= 0)
-        made.extents[static_cast<std::size_t>(touch.dims[i])] = layout.extents[i];
-    for (Layout::Loop& loop : made.registers) loop.dim = turned(loop.dim);
+    made.extents = std::move(extents);
+    for (Layout::Loop& loop : made.registers) loop.dim = turn(loop.dim);
     for (auto* bits : {&made.lanes, &made.warps})
-      for (Layout::Bit& bit : *bits) bit.dim = turned(bit.dim);
+      for (Layout::Bit& bit : *bits)
+        if (bit.dim >= 0) bit.dim = turn(bit.dim);
     return made;
   }
 
+  /// A layout of the statement's variables as one of the buffer's dimensions, and the way back.
+  static Layout of_buffer(const Layout& layout, const Touch& touch, std::size_t rank) {
+    std::vector<std::int64_t> sizes(rank, 1);
+    for (std::size_t i = 0; i < touch.dims.size(); ++i)
+      if (touch.dims[i] >= 0) sizes[static_cast<std::size_t>(touch.dims[i])] = layout.extents[i];
+    return turned(layout, std::move(sizes),
+                  [&](int dim) { return touch.dims[static_cast<std::size_t>(dim)]; });
+  }
   Layout of_statement(const Layout& layout, const Touch& touch) const {
-    Layout made = layout;
-    made.extents = extents(touch.vars);
-    const auto turned = [&](int dim) {
-      if (dim < 0) return -1;
+    return turned(layout, extents(touch.vars), [&](int dim) {
       return static_cast<int>(std::find(touch.dims.begin(), touch.dims.end(), dim) -
                               touch.dims.begin());
-    };
-    for (Layout::Loop& loop : made.registers) loop.dim = turned(loop.dim);
-    for (auto* bits : {&made.lanes, &made.warps})
-      for (Layout::Bit& bit : *bits) bit.dim = turned(bit.dim);
-    return made;
+    });
   }
 
   /// Results of products become fragments where everything that touches them can take their layout.
   void fragments() {
-    std::set<int> aliased;
-    for (std::size_t i = 0; i < program_.buffers.size(); ++i)
-      if (const int of = program_.buffers[i].alias_of; of >= 0) {
-        aliased.insert(static_cast<int>(i));
-        aliased.insert(of);
-      }
     std::map<int, std::vector<Touch>> touches;
-    std::set<int> barred = aliased;
+    std::set<int> barred = aliased();
     for_each_statement(program_.body, [&](Statement& statement) {
       const Mma* mma = std::get_if<Mma>(&statement);
       for_each_access(statement, [&](Access& access, Use use) {

@@ -1,6 +1,7 @@
 // What a statement reads and writes: one visitor, so that no pass lists the fields of statements.
 #pragma once
 
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -63,6 +64,21 @@ void for_each_index(Any& statement, const Function& f) {
       [&](auto& s) {
         if constexpr (requires { s.positions; })
           for (auto& position : s.positions) f(position.second);
+      },
+      statement);
+}
+
+/// Which thread does what of a statement; null for one that has no points.
+template <typename Any>
+auto* layout_of(Any& statement) {
+  using Found =
+      std::conditional_t<std::is_const_v<Any>, const std::optional<Layout>, std::optional<Layout>>;
+  return std::visit(
+      [](auto& s) -> Found* {
+        if constexpr (requires { s.layout; })
+          return &s.layout;
+        else
+          return nullptr;
       },
       statement);
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/emulator/driver_test.h"
+#include "tests/run_program.h"
 
 using namespace emulator_test;
 
@@ -378,15 +379,14 @@ TEST_CASE("Driver: clones and graphs within graphs", "[driver]") {
   exec = scene.instantiate();
   OK(cuGraphExecDestroy, exec);
 
-  char path[] = "/tmp/graph_XXXXXX";
-  REQUIRE(mkstemp(path) >= 0);
-  OK(cuGraphDebugDotPrint, clone, path, 0);
+  const krait::TestFolder folder;
+  const std::string path = folder.file("graph.dot");
+  OK(cuGraphDebugDotPrint, clone, path.c_str(), 0);
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   CHECK(text.str().substr(0, 7) == "digraph");
   CHECK(text.str().find("append") != std::string::npos);
   CHECK(text.str().find("->") != std::string::npos);
-  std::remove(path);
   CHECK(API(cuGraphDebugDotPrint)(clone, "/no/such/folder/x", 0) == CUDA_ERROR_OPERATING_SYSTEM);
 }
 

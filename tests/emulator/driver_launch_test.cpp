@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/emulator/driver_test.h"
+#include "tests/run_program.h"
 
 using namespace emulator_test;
 
@@ -309,11 +310,10 @@ TEST_CASE("Driver: work behind a fault does not run", "[driver]") {
 }
 
 TEST_CASE("Driver: reports go to a file, counts too", "[driver]") {
-  char reports[] = "/tmp/reports_XXXXXX", counts[] = "/tmp/counts_XXXXXX";
-  REQUIRE(mkstemp(reports) >= 0);
-  REQUIRE(mkstemp(counts) >= 0);
-  setenv("KRAIT_EMULATOR_REPORTS", reports, 1);
-  setenv("KRAIT_EMULATOR_STATS", counts, 1);
+  const krait::TestFolder folder;
+  const std::string reports = folder.file("reports"), counts = folder.file("counts");
+  setenv("KRAIT_EMULATOR_REPORTS", reports.c_str(), 1);
+  setenv("KRAIT_EMULATOR_STATS", counts.c_str(), 1);
   {
     Started started;
     Kernels kernels;
@@ -346,8 +346,6 @@ TEST_CASE("Driver: reports go to a file, counts too", "[driver]") {
   const auto kept = nlohmann::json::parse(std::ifstream(counts));
   CHECK(kept.at("launches").size() >= 2);
   CHECK(kept.at("kernels").at("fill").at("launches") == 2);
-  std::remove(reports);
-  std::remove(counts);
 }
 
 TEST_CASE("Driver: a launch without a seed draws one and tells it", "[driver]") {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/emulator/driver_test.h"
+#include "tests/run_program.h"
 
 using namespace emulator_test;
 
@@ -168,11 +169,8 @@ TEST_CASE("Driver: what is in a module", "[driver]") {
 
 TEST_CASE("Driver: a module of a file", "[driver]") {
   Started started;
-  char path_text[] = "/tmp/module_XXXXXX";
-  const int file = mkstemp(path_text);
-  REQUIRE(file >= 0);
-  close(file);
-  const std::string path = path_text;
+  const krait::TestFolder folder;
+  const std::string path = folder.file("kernels.ptx");
   std::ofstream(path) << kernels();
   CUmodule module = nullptr;
   OK(cuModuleLoad, &module, path.c_str());

@@ -22,14 +22,8 @@ bool forgettable(const Mark& mark, const Actor& actor, int lane) {
 }
 
 void add_read(Mark& mark, const Actor& actor, int lane, const Mark& fresh) {
-  if (mark.clock == fresh.clock && alike(mark, fresh))
-    unite(mark, fresh);
-  else if (settled_global(mark, actor, lane))
-    replace(mark, fresh);
-  else if (alike(mark, fresh))
-    unite(mark, fresh);
-  else if (mark.info & Mark::kStrong)
-    replace(mark, fresh);  // the weak one conflicts with more
+  emulator::add_read(mark, fresh,
+                     [&](const Mark& old) { return settled_global(old, actor, lane); });
 }
 
 }  // namespace

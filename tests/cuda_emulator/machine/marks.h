@@ -115,4 +115,18 @@ inline void put_write(Mark& mark, const Mark& fresh) {
 [[noreturn]] void fail_race(const Actor& actor, int lane, bool writes, uint64_t word,
                             const Mark& mark, uint32_t block, bool mark_writes, Mask lanes);
 
+// A read beside the one that is marked. `settled`: whether nothing is lost without the old one,
+// since it happened before whatever may still conflict with it.
+template <typename Settled>
+void add_read(Mark& mark, const Mark& fresh, const Settled& settled) {
+  if (mark.clock == fresh.clock && alike(mark, fresh))
+    unite(mark, fresh);
+  else if (settled(mark))
+    replace(mark, fresh);
+  else if (alike(mark, fresh))
+    unite(mark, fresh);
+  else if (mark.info & Mark::kStrong)
+    replace(mark, fresh);  // the weak one conflicts with more
+}
+
 }  // namespace emulator

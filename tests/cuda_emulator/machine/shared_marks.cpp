@@ -75,14 +75,7 @@ namespace {
 
 // A mark of the lane's warp.
 void mark_read_of_warp(Mark& mark, const Actor& actor, int lane, const Mark& fresh) {
-  if (mark.clock == fresh.clock && alike(mark, fresh))
-    unite(mark, fresh);
-  else if (settled(mark, actor, lane))
-    replace(mark, fresh);
-  else if (alike(mark, fresh))
-    unite(mark, fresh);
-  else if (mark.info & Mark::kStrong)
-    replace(mark, fresh);  // the weak one conflicts with more
+  add_read(mark, fresh, [&](const Mark& old) { return settled(old, actor, lane); });
 }
 
 }  // namespace
