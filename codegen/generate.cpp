@@ -6,7 +6,6 @@
 #include "codegen/cuda/emit_cuda.h"
 #include "codegen/in_place.h"
 #include "codegen/llvm/emit_llvm.h"
-#include "codegen/passes/cuda_passes.h"
 #include "codegen/passes/passes.h"
 
 namespace krait {
@@ -61,7 +60,8 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
   return kernel;
 }
 
-GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device) {
+GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
+                              const std::vector<CudaPass>& passes) {
   CudaTarget target = device;
   const Schedule& schedule = plan.schedule;
   if (schedule.math) target.exact = *schedule.math == MathKind::exact;
@@ -70,7 +70,7 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
     target.warps = static_cast<int>(*warps);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
-  run_passes(built.program, target, cuda_passes());
+  run_passes(built.program, target, passes);
   kernel.source = emit_cuda(built.program, target);
   kernel.source.name = plan.kernels[index].name;
   end(std::move(built), kernel);

@@ -7,6 +7,7 @@
 #include "codegen/cuda/cuda_target.h"
 #include "codegen/kernel_source.h"
 #include "codegen/llvm/vector_target.h"
+#include "codegen/passes/cuda_passes.h"
 #include "codegen/tile/tile.h"
 #include "schedules/plan.h"
 
@@ -31,7 +32,9 @@ struct GeneratedKernel {
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target);
 
 /// The same through the passes for GPUs to CUDA C++. Throws UsageError where the kernel needs more
-/// shared memory than the target has.
-GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target);
+/// shared memory than the target has. Another list of passes than the usual one may look at the
+/// program between them, or change it.
+GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target,
+                              const std::vector<CudaPass>& passes = cuda_passes());
 
 }  // namespace krait
