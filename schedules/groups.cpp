@@ -12,8 +12,12 @@ namespace {
 class Grouper {
  public:
   Grouper(const Analysis& analysis, Placement& placement, const std::vector<Chain>& chains,
-          const Cuts& cuts)
-      : analysis_(analysis), placement_(placement), chains_(chains), cuts_(cuts) {}
+          const Schedule& schedule, const Cuts& cuts)
+      : analysis_(analysis),
+        placement_(placement),
+        chains_(chains),
+        recompute_(schedule.recompute.value_or(0)),
+        cuts_(cuts) {}
 
   std::vector<Group> run() {
     share_products();
@@ -55,22 +59,43 @@ class Grouper {
     return close(analysis_, placement_, sinks, own);
   }
 
-  /// Products inside kernels that several kernels, or several grid points of one, would repeat are
-  /// computed once and kept.
+  /// Products inside kernels that several grid points of a loop would repeat are computed once and
+  /// kept, but for those that add little to what the loop computes anyhow: these save a kernel, and
+  /// what it would write, others read and all wait for.
   void share_products() {
     for (const Chain& chain : chains_) {
       std::vector<Value> sinks = sinks_of(chain);
       for (int node : chain.nodes) sinks.push_back({node, 0});
       const Closure closure = closure_of(sinks, owned_by(chain));
+      double own = 0;
+      std::vector<int> shared;
       for (int node : closure.nodes) {
         if (!analysis_.matmul[node] || chain.depends_on_state(node)) continue;
         const AxisNames missing = without(chain.grid, graph().node(node).results[0].axes);
         if (std::any_of(missing.begin(), missing.end(), [&](const auto& axis) {
               return graph().axis(axis).extent != Extent::constant(1);
             }))
+          shared.push_back(node);
+      }
+      for (int node : closure.nodes)
+        if (analysis_.matmul[node] && std::find(shared.begin(), shared.end(), node) == shared.end())
+          own += turn_work(chain, node);
+      double again = 0;
+      for (int node : shared) {
+        const double work = turn_work(chain, node);
+        if (100 * (again + work) <= static_cast<double>(recompute_) * own)
+          again += work;
+        else
           placement_.request({node, 0});
       }
     }
+  }
+
+  /// Multiply-adds of a product in one turn of the loop, of one grid point.
+  double turn_work(const Chain& chain, int node) const {
+    AxisNames axes = graph().node(node).results[0].axes;
+    for (const auto& axis : analysis_.summed(node)) axes.push_back(axis);
+    return static_cast<double>(constant_elements(graph(), without(axes, chain.grid)));
   }
 
   void form_groups() {
@@ -199,6 +224,7 @@ class Grouper {
   const Analysis& analysis_;
   Placement& placement_;
   const std::vector<Chain>& chains_;
+  std::int64_t recompute_;
   const Cuts& cuts_;
   std::vector<Group> groups_;
   Levels levels_;
@@ -207,8 +233,9 @@ class Grouper {
 }  // namespace
 
 std::vector<Group> form_groups(const Analysis& analysis, Placement& placement,
-                               const std::vector<Chain>& chains, const Cuts& cuts) {
-  return Grouper(analysis, placement, chains, cuts).run();
+                               const std::vector<Chain>& chains, const Schedule& schedule,
+                               const Cuts& cuts) {
+  return Grouper(analysis, placement, chains, schedule, cuts).run();
 }
 
 }  // namespace krait

@@ -22,8 +22,9 @@ struct Group {
 };
 
 /// Every stored value that no library gives in one group. May ask for more in memory: products
-/// that several kernels would repeat.
+/// that the grid points of a loop would repeat, as schedule.recompute says.
 std::vector<Group> form_groups(const Analysis& analysis, Placement& placement,
-                               const std::vector<Chain>& chains, const Cuts& cuts);
+                               const std::vector<Chain>& chains, const Schedule& schedule,
+                               const Cuts& cuts);
 
 }  // namespace krait

@@ -33,7 +33,7 @@ class Partitioner {
     request_boundaries(analysis_, placement_);
     for (Value value : cuts_.kept) placement_.keep(value);
     const std::vector<Chain> chains = form_chains(analysis_, placement_, cuts_);
-    groups_ = form_groups(analysis_, placement_, chains, cuts_);
+    groups_ = form_groups(analysis_, placement_, chains, plan_.schedule, cuts_);
     for (const Group& group : groups_)
       more_.add(misplaced(analysis_, placement_, group.closure, group.mapping));
     for (const Group& group : groups_) add_kernel(group);

@@ -19,7 +19,7 @@ constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::
 struct NumberKey {
   const char* name;
   std::optional<std::int64_t> Schedule::*member;
-  enum Kind { chunk, segments, warps } kind;
+  enum Kind { chunk, segments, warps, percent } kind;
 };
 constexpr NumberKey kNumbers[] = {
     {"chunk", &Schedule::chunk, NumberKey::chunk},
@@ -28,6 +28,7 @@ constexpr NumberKey kNumbers[] = {
     {"backward.segments", &Schedule::backward_segments, NumberKey::segments},
     {"warps", &Schedule::warps, NumberKey::warps},
     {"backward.warps", &Schedule::backward_warps, NumberKey::warps},
+    {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
 template <typename Kind, std::size_t Count>
@@ -45,16 +46,19 @@ std::int64_t parse_number(const NumberKey& key, const std::string& value) {
   const char* const end = value.data() + value.size();
   std::int64_t number = 0;
   const auto [stop, error] = std::from_chars(value.data(), end, number);
-  const bool read = error == std::errc() && stop == end && number >= 1;
+  const std::int64_t least = key.kind == NumberKey::percent ? 0 : 1;
+  const bool read = error == std::errc() && stop == end && number >= least;
   if (key.kind == NumberKey::warps) {
     KRAIT_REQUIRE(read && number <= kMostWarps && (number & (number - 1)) == 0,
                   "schedule: ", key.name, " is ", value.empty() ? "empty" : value,
                   "; allowed: 1, 2, 4, 8, 16, 32");
     return number;
   }
-  const std::int64_t most = key.kind == NumberKey::segments ? kMostSegments : kMostChunk;
+  const std::int64_t most = key.kind == NumberKey::percent    ? 100
+                            : key.kind == NumberKey::segments ? kMostSegments
+                                                              : kMostChunk;
   KRAIT_REQUIRE(read && number <= most, "schedule: ", key.name, " is ",
-                value.empty() ? "empty" : value, "; allowed: 1 to ", most,
+                value.empty() ? "empty" : value, "; allowed: ", least, " to ", most,
                 key.kind == NumberKey::segments ? ", or chunks" : "");
   return number;
 }

@@ -19,9 +19,9 @@ std::string_view name(MathKind math);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3 warps=8 math=exact", keys in one fixed order, blanks between them.
-/// A key may be scoped to a pass ("backward.chunk"); the unscoped key holds for both passes, the
-/// scoped one wins.
+/// backward.chunk=128 segments=3 warps=8 recompute=50 math=exact", keys in one fixed order,
+/// blanks between them. A key may be scoped to a pass ("backward.chunk"); the unscoped key holds
+/// for both passes, the scoped one wins.
 struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
@@ -31,6 +31,10 @@ struct Schedule {
   std::optional<std::int64_t> segments, backward_segments;
   /// Most warps of a block of a GPU: 1, 2, 4, 8, 16 or 32.
   std::optional<std::int64_t> warps, backward_warps;
+  /// Products that the grid points of a loop share are made again by each where that adds at most
+  /// so many hundredths to its products; else, and where not set, they are kept in memory. 0 to
+  /// 100.
+  std::optional<std::int64_t> recompute;
   std::optional<MathKind> math;
 
   bool operator==(const Schedule&) const = default;

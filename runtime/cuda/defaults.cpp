@@ -23,8 +23,11 @@ bool fits(const Plan& plan, const CudaTarget& cuda) {
 
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
                        const CudaTarget& cuda) {
-  const Schedule guess = with_defaults(given, request, target);
+  Schedule guess = with_defaults(given, request, target);
   if (!guess.chunk) return guess;
+  // A product shared by the heads of a group is small beside what each of them does, and a kernel
+  // of its own waits for memory that the heads' kernel then reads again.
+  if (!given.recompute) guess.recompute = 50;
   Schedule made = guess;
   constexpr std::int64_t most = 64, least = 8;
   const auto halved = [&](std::int64_t chunk) { return std::max(least, chunk / 2); };

@@ -99,6 +99,20 @@ TEST_CASE("a scan with a decay per head forward: two kernels, and scores per gro
   }
 }
 
+TEST_CASE("a product that heads share is made again by each where it adds little") {
+  // Scores take 32 n multiply-adds a position, what each head does beside them 32 p + 2 p n.
+  const auto kernels = [](std::int64_t headdim, const std::string& schedule) {
+    SsdSpec spec{.nheads = 8, .headdim = headdim, .d_state = 64, .ngroups = 2};
+    const Graph graph = build_graph(block_function(spec), DType::f32);
+    return lower(graph, parse_schedule("chunk=32 " + schedule), {}, {}).forward.kernels.size();
+  };
+  CHECK(kernels(64, "") == 2);
+  CHECK(kernels(64, "recompute=0") == 2);
+  CHECK(kernels(64, "recompute=19") == 2);  // 2048 of 10240
+  CHECK(kernels(64, "recompute=20") == 1);
+  CHECK(kernels(8, "recompute=100") == 2);  // 2048 of 1280
+}
+
 TEST_CASE("temporaries of a scan and its gradients take no more than what they work on") {
   const Graph graph = large_scan();
   const Sizes sizes{{"b", 1}, {"t", 2048}};
