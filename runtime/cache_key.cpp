@@ -36,4 +36,11 @@ std::string cache_key(const KernelSource& source, const Toolchain& toolchain) {
   return hex(hash.finish());
 }
 
+std::string cache_key(const std::vector<std::pair<std::string, std::string>>& fields) {
+  Sha256 hash;
+  add_field(hash, "format", cache_format);
+  for (const auto& [tag, value] : fields) add_field(hash, tag, value);
+  return hex(hash.finish());
+}
+
 }  // namespace krait

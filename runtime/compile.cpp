@@ -16,8 +16,13 @@ CompilerOptions CompilerOptions::from(const Environment& environment) {
 }
 
 Compiler::Compiler(CompilerOptions options, std::shared_ptr<const CompilerBackend> backend)
-    : backend_(std::move(backend)), toolchain_(backend_->toolchain()) {
+    : backend_(std::move(backend)) {
   if (options.use_disk) disk_.emplace(std::move(options.disk));
+}
+
+const Toolchain& Compiler::toolchain() {
+  std::call_once(toolchain_known_, [&] { toolchain_ = backend_->toolchain(disk()); });
+  return toolchain_;
 }
 
 Compiler::Counters Compiler::counters() const {
@@ -26,7 +31,7 @@ Compiler::Counters Compiler::counters() const {
 }
 
 std::shared_ptr<Executable> Compiler::compile(const KernelSource& source) {
-  const std::string key = cache_key(source, toolchain_);
+  const std::string key = cache_key(source, toolchain());
   std::promise<Pointer> promise;
   std::shared_future<Pointer> earlier;
   {
@@ -77,21 +82,24 @@ Compiler::Pointer Compiler::load_or_compile(const KernelSource& source, const st
   const CompiledCode code = backend_->compile(source);
   Pointer result = backend_->load(source, key, code);
   count(&Counters::compiled);
-  if (disk_) {
-    CacheEntry entry;
-    entry.key = key;
-    entry.source = source.text;
-    entry.binary = code.binary;
-    entry.text = code.text;
-    entry.log = code.log;
-    entry.meta = {{"name", source.name},
-                  {"backend", std::string(name(source.backend))},
-                  {"entry", source.entry},
-                  {"arch", toolchain_.arch}};
-    entry.meta.insert(entry.meta.end(), toolchain_.identity.begin(), toolchain_.identity.end());
-    disk_->store(entry);
-  }
+  if (disk_) store(source, key, code);
   return result;
+}
+
+void Compiler::store(const KernelSource& source, const std::string& key, const CompiledCode& code) {
+  const Toolchain made_by = backend_->toolchain(disk());
+  CacheEntry entry;
+  entry.key = made_by == toolchain_ ? key : cache_key(source, made_by);
+  entry.source = source.text;
+  entry.binary = code.binary;
+  entry.text = code.text;
+  entry.log = code.log;
+  entry.meta = {{"name", source.name},
+                {"backend", std::string(name(source.backend))},
+                {"entry", source.entry},
+                {"arch", made_by.arch}};
+  entry.meta.insert(entry.meta.end(), made_by.identity.begin(), made_by.identity.end());
+  disk_->store(entry);
 }
 
 std::vector<std::shared_ptr<Executable>> Compiler::compile_all(

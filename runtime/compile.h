@@ -49,7 +49,10 @@ struct CompiledCode {
 class CompilerBackend {
  public:
   virtual ~CompilerBackend() = default;
-  virtual Toolchain toolchain() const = 0;
+  /// `memory`: where what was found out about the compiler is kept for other processes, null where
+  /// nothing is kept on disk. May change with the first compile: what was compiled is kept as made
+  /// by the toolchain that is told afterwards.
+  virtual Toolchain toolchain(DiskCache* memory) const = 0;
   virtual CompiledCode compile(const KernelSource& source) const = 0;
   /// Throws InternalError for code that is not intact: it is compiled again.
   virtual std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
@@ -91,9 +94,13 @@ class Compiler {
  private:
   using Pointer = std::shared_ptr<Executable>;
 
+  /// As it is when the first kernel is asked for: a device that runs none needs no compiler.
+  const Toolchain& toolchain();
   Pointer load_or_compile(const KernelSource& source, const std::string& key);
+  void store(const KernelSource& source, const std::string& key, const CompiledCode& code);
 
   std::shared_ptr<const CompilerBackend> backend_;
+  std::once_flag toolchain_known_;
   Toolchain toolchain_;
   std::optional<DiskCache> disk_;
 

@@ -5,6 +5,7 @@
 #include "dsl/error.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/nvrtc_build.h"
 
 namespace krait {
 
@@ -22,8 +23,8 @@ void CudaExecutable::allow_shared(std::int64_t bytes) const {
   shared_ = bytes;
 }
 
-Toolchain CudaBackend::toolchain() const {
-  return {target_.architecture, {{"nvrtc", nvrtc_identity().version}}};
+Toolchain CudaBackend::toolchain(DiskCache* memory) const {
+  return {target_.architecture, {{"nvrtc", nvrtc_build(memory)}}};
 }
 
 CompiledCode CudaBackend::compile(const KernelSource& source) const {

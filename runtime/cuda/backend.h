@@ -39,7 +39,7 @@ class CudaBackend : public CompilerBackend {
   CudaBackend(const CudaDriver& driver, CUcontext context, CudaTarget target)
       : driver_(driver), context_(context), target_(std::move(target)) {}
 
-  Toolchain toolchain() const override;
+  Toolchain toolchain(DiskCache* memory) const override;
   CompiledCode compile(const KernelSource& source) const override;
   /// The device image; where the driver has no use for it (an emulated device), the PTX, and from
   /// then on PTX alone.

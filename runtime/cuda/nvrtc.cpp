@@ -2,6 +2,8 @@
 
 #include <nvrtc.h>
 
+#include <atomic>
+
 #include "codegen/kernel_source.h"
 #include "dsl/error.h"
 #include "runtime/library.h"
@@ -12,7 +14,6 @@ namespace {
 struct Nvrtc {
   std::string path;
 #define KRAIT_NVRTC_FUNCTION(name) decltype(&::name) name = nullptr
-  KRAIT_NVRTC_FUNCTION(nvrtcVersion);
   KRAIT_NVRTC_FUNCTION(nvrtcCreateProgram);
   KRAIT_NVRTC_FUNCTION(nvrtcDestroyProgram);
   KRAIT_NVRTC_FUNCTION(nvrtcCompileProgram);
@@ -28,14 +29,12 @@ struct Nvrtc {
 
 Nvrtc open() {
   const Library library = open_library(
-      "NVRTC", "KRAIT_LIBNVRTC",
-      {"libnvrtc.so.13", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so", KRAIT_BUILD_NVRTC},
+      "NVRTC", "KRAIT_LIBNVRTC", nvrtc_names(),
       "install a CUDA toolkit or the package nvidia-cuda-nvrtc, or name the library in "
       "KRAIT_LIBNVRTC");
   Nvrtc nvrtc;
   nvrtc.path = library.path;
 #define KRAIT_FIND(name) library.find(#name, nvrtc.name)
-  KRAIT_FIND(nvrtcVersion);
   KRAIT_FIND(nvrtcCreateProgram);
   KRAIT_FIND(nvrtcDestroyProgram);
   KRAIT_FIND(nvrtcCompileProgram);
@@ -50,8 +49,11 @@ Nvrtc open() {
   return nvrtc;
 }
 
+std::atomic<bool> is_open = false;
+
 const Nvrtc& nvrtc() {
   static const Nvrtc opened = open();
+  is_open = true;
   return opened;
 }
 
@@ -62,11 +64,15 @@ void check(nvrtcResult result, const char* what) {
 
 }  // namespace
 
-NvrtcIdentity nvrtc_identity() {
-  int major = 0, minor = 0;
-  check(nvrtc().nvrtcVersion(&major, &minor), "its version");
-  return {text(major, ".", minor), nvrtc().path};
+const std::vector<std::string>& nvrtc_names() {
+  static const std::vector<std::string> names{
+      "libnvrtc.so.13", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so", KRAIT_BUILD_NVRTC};
+  return names;
 }
+
+const std::string& nvrtc_path() { return nvrtc().path; }
+
+bool nvrtc_is_open() { return is_open; }
 
 NvrtcResult nvrtc_compile(const std::string& name, const std::string& source,
                           const std::vector<std::string>& options) {

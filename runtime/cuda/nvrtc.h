@@ -16,10 +16,11 @@ struct NvrtcResult {
 NvrtcResult nvrtc_compile(const std::string& name, const std::string& source,
                           const std::vector<std::string>& options);
 
-/// "13.0", and the file. Throws EnvironmentError as above.
-struct NvrtcIdentity {
-  std::string version, path;
-};
-NvrtcIdentity nvrtc_identity();
+/// The library's file. Opens it; throws EnvironmentError as above.
+const std::string& nvrtc_path();
+/// Whether this process has opened it.
+bool nvrtc_is_open();
+/// What the library is looked for as, unless $KRAIT_LIBNVRTC says.
+const std::vector<std::string>& nvrtc_names();
 
 }  // namespace krait

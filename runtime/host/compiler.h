@@ -21,7 +21,7 @@ class HostBackend : public CompilerBackend {
   explicit HostBackend(HostTarget target) : jit_(std::move(target)) {}
 
   const HostJit& jit() const { return jit_; }
-  Toolchain toolchain() const override { return jit_.toolchain(); }
+  Toolchain toolchain(DiskCache*) const override { return jit_.toolchain(); }
   CompiledCode compile(const KernelSource& source) const override {
     return {jit_.compile(source), "", ""};
   }
