@@ -44,16 +44,15 @@ CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& o
     }
     loaded.arrays.back() = true;
     w_.line(type + " " + name + "[" + std::to_string(width) + "];");
-    if (!operand.wide.empty() && operand.wide_var == vector_var) {
+    if (operand.wide_elements == width && operand.wide_var == vector_var) {
       const std::string load = "load" + std::to_string(width);
       prelude_.insert(load);
       const std::string at = "&" + operand.base + "[" + address(operand) + "]";
       const std::string guard = condition(operand);
-      const std::string flag = operand.wide == "true" ? "true" : operand.wide;
       if (guard.empty()) {
-        w_.line(load + "(" + name + ", " + at + ", " + flag + ");");
+        w_.line(load + "(" + name + ", " + at + ", " + operand.wide + ");");
       } else {
-        w_.line("if (" + guard + ") " + load + "(" + name + ", " + at + ", " + flag + ");");
+        w_.line("if (" + guard + ") " + load + "(" + name + ", " + at + ", " + operand.wide + ");");
         std::string zeros;
         for (int v = 0; v < width; ++v)
           zeros += name + "[" + std::to_string(v) + "] = " + (v + 1 < width ? "" : fill + ";");
@@ -76,7 +75,7 @@ CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& o
 
 void CudaEmitter::store_vector(const CudaOperand& operand, const std::string& array, int width,
                                int vector_var) {
-  if (!operand.wide.empty() && operand.wide_var == vector_var) {
+  if (operand.wide_elements == width && operand.wide_var == vector_var) {
     const std::string function = "store" + std::to_string(width);
     prelude_.insert(function);
     const std::string guard = condition(operand);
@@ -98,8 +97,8 @@ void CudaEmitter::store_vector(const CudaOperand& operand, const std::string& ar
 void CudaEmitter::emit(const Copy& s) {
   w_.open("");
   const auto [width, vector_var] = vector_of(*s.layout, s.domain);
-  const CudaOperand source = operand(s.source, s.domain, vector_var);
-  const CudaOperand destination = operand(s.destination, s.domain, vector_var);
+  const CudaOperand source = operand(s.source, s.domain);
+  const CudaOperand destination = operand(s.destination, s.domain);
   Walk points{.layout = &*s.layout, .vars = s.domain};
   points.one_writer = on_chip_of_all(*destination.buffer);
   points.unroll = touches_fragment(program_, s);
@@ -140,7 +139,15 @@ void CudaEmitter::emit(const Fill& s) {
   Walk points{.layout = &*s.layout, .vars = s.domain};
   points.one_writer = on_chip_of_all(*destination.buffer);
   points.unroll = touches_fragment(program_, s);
-  walk(points, [&] { store(destination, literal(s.value, destination.buffer->dtype)); });
+  points.vector = destination.wide_elements;
+  const std::string value = literal(s.value, destination.buffer->dtype);
+  walk(points, [&] {
+    if (points.vector == 1) return store(destination, value);
+    std::string values;
+    for (int i = 0; i < points.vector; ++i) values += (i > 0 ? ", " : "") + value;
+    w_.line("float out[" + std::to_string(points.vector) + "] = {" + values + "};");
+    store_vector(destination, "out", points.vector, destination.wide_var);
+  });
   w_.close();
 }
 
@@ -148,9 +155,8 @@ void CudaEmitter::emit(const MapTile& s) {
   w_.open("");
   const auto [width, vector_var] = vector_of(*s.layout, s.domain);
   std::vector<CudaOperand> operands, destinations;
-  for (const Access& access : s.operands) operands.push_back(operand(access, s.domain, vector_var));
-  for (const Access& access : s.destinations)
-    destinations.push_back(operand(access, s.domain, vector_var));
+  for (const Access& access : s.operands) operands.push_back(operand(access, s.domain));
+  for (const Access& access : s.destinations) destinations.push_back(operand(access, s.domain));
   std::set<int> read;
   for (const Scalar& result : s.results)
     for (const ScalarNode& node : result.nodes())

@@ -30,7 +30,6 @@ void CudaEmitter::emit(const Mma& s) {
   std::vector<int> all = vars;
   all.insert(all.end(), s.sum.begin(), s.sum.end());
   const int inner = s.sum.back();
-  const std::int64_t inner_extent = program_.vars[static_cast<std::size_t>(inner)].extent.offset;
   const auto [width_, vector_var] = vector_of(layout, vars);
   const int width = width_;
   // Vectors along the sum where an operand lies so, else along its columns.
@@ -41,13 +40,9 @@ void CudaEmitter::emit(const Mma& s) {
     bool along_sum = false, along_vector = false;
   };
   const auto side = [&](const Access& access, const std::vector<int>& others, const char* name) {
-    Side made{operand(access, all, inner), {}, name};
-    made.along_sum = !made.operand.wide.empty() && inner_extent % 4 == 0;
-    if (!made.along_sum && width > 1) {
-      CudaOperand along = operand(access, all, vector_var);
-      made.along_vector = !along.wide.empty();
-      if (made.along_vector) made.operand = along;
-    }
+    Side made{operand(access, all), {}, name};
+    made.along_sum = made.operand.wide_elements > 1 && made.operand.wide_var == inner;
+    made.along_vector = made.operand.wide_elements > 1 && !made.along_sum;
     for (std::size_t i = 0; i < layout.registers.size(); ++i)
       if (const int var = vars[static_cast<std::size_t>(layout.registers[i].dim)];
           one_of(var, s.batch) || !one_of(var, others)) {
@@ -58,7 +53,7 @@ void CudaEmitter::emit(const Mma& s) {
   };
   Side left = side(s.left, s.columns, "lhs"), right = side(s.right, s.rows, "rhs");
   const std::int64_t step = left.along_sum || right.along_sum ? 4 : 1;
-  const CudaOperand destination = operand(s.destination, vars, vector_var);
+  const CudaOperand destination = operand(s.destination, vars);
   const DType type = destination.buffer->dtype;
   const std::string element_type = type_of(type);
   const bool fragment = destination.buffer->space == Space::fragment;
@@ -208,10 +203,21 @@ void CudaEmitter::emit(const Mma& s) {
   close_all(open_depth);
   for (int var : s.sum) values_.erase(var);
   if (!fragment) {
-    open_loops(every, -1);
+    const bool wide = destination.wide_elements > 1;
+    open_loops(every, wide ? 0 : -1);
     set_vars(false);
     if (const std::string in_tile = inside(); !in_tile.empty()) w_.open("if (" + in_tile + ")");
-    store(destination, "acc[" + number_in(every) + "]");
+    if (wide) {
+      w_.line(element_type + " out[" + std::to_string(width) + "];");
+      w_.line("#pragma unroll");
+      registers_[0] = "i";
+      w_.line("for (int i = 0; i < " + std::to_string(width) + "; ++i) out[i] = acc[" +
+              number_in(every) + "];");
+      registers_.erase(0);
+      store_vector(destination, "out", width, vector_var);
+    } else {
+      store(destination, "acc[" + number_in(every) + "]");
+    }
   }
   close_all(depth);
   for (int var : vars) values_.erase(var);

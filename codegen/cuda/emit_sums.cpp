@@ -20,7 +20,7 @@ void CudaEmitter::emit(const ReduceTile& s) {
   if (width > 1 && !summed(layout.registers[0].dim)) width = 1, vector_var = -1;
   std::vector<CudaOperand> operands, destinations;
   std::set<int> read;
-  for (const Access& access : s.operands) operands.push_back(operand(access, vars, vector_var));
+  for (const Access& access : s.operands) operands.push_back(operand(access, vars));
   for (const Access& access : s.destinations) destinations.push_back(operand(access, s.domain));
   for (const Scalar& result : s.results)
     for (const ScalarNode& node : result.nodes())

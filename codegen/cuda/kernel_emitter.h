@@ -3,7 +3,7 @@
 // Notation of the text that it writes:
 //   g_NAME      pointer of a tensor in memory           NAME_s0, NAME_s1   its strides, elements
 //   NAME        buffer on chip; vN for an unnamed one   NAME_at            a pointer for one
-//   statement NAME_room   positions of a tile that lie inside     NAME_wide          16-byte
+//   statement NAME_room   positions of a tile that lie inside     NAME_wide          wide
 //   accesses are aligned tid, lane, warp                                     rN loops over
 //   registers
 #pragma once
@@ -40,8 +40,9 @@ struct CudaOperand {
   std::string base;  // a pointer, a fragment's array, or a scalar's name
   std::map<int, CudaStride> strides;
   std::vector<Guard> guards;
-  std::string wide;  // condition of a 16-byte access along `wide_var`: "", "true", or a name
-  int wide_var = -1;
+  // Condition of taking `wide_elements` along `wide_var` at once: "true" or a name.
+  std::string wide;
+  int wide_var = -1, wide_elements = 1;
 
   CudaStride stride(int var) const {
     auto found = strides.find(var);
@@ -70,7 +71,7 @@ class CudaEmitter {
   const std::string& value(int var) const { return values_.at(var); }
 
   // ---- operand.cpp
-  CudaOperand operand(const Access& access, const std::vector<int>& own, int vector_var = -1);
+  CudaOperand operand(const Access& access, const std::vector<int>& own);
   std::string address(const CudaOperand& operand) const;    // offset from the base, by values_
   std::string condition(const CudaOperand& operand) const;  // of its guards, "" for none
   /// The element, as an expression; outside of its guards `fill`.

@@ -31,8 +31,7 @@ std::string CudaEmitter::stride_text(const CudaStride& stride) const {
   return stride.arguments.size() + (stride.constant != 0 ? 1u : 0u) > 1 ? "(" + sum + ")" : sum;
 }
 
-CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& own,
-                                 int vector_var) {
+CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& own) {
   CudaOperand made;
   made.access = &access;
   made.buffer = &program_.buffers.at(static_cast<std::size_t>(access.buffer));
@@ -42,9 +41,6 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
   if (buffer.space == Space::fragment || buffer.space == Space::scalar) return made;
 
   std::string offset;
-  bool aligned = true;  // multiples of a vector, as far as constants tell
-  const std::int64_t vector = 16 / size_in_bytes(buffer.dtype);
-  std::string dynamic;  // strides that must be multiples too
   for (std::size_t d = 0; d < access.index.size(); ++d) {
     const Stride& stride = buffer.dims[d].stride;
     for (const auto& [var, factor] : access.index[d].terms)
@@ -57,12 +53,6 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     const bool sum = outer.find(' ') != std::string::npos;
     offset += offset.empty() ? "" : " + ";
     offset += one.is(1) ? outer : (sum ? "(" + outer + ")" : outer) + " * " + stride_text(one);
-    if (buffer.space == Space::shared)
-      for (const auto& [var, factor] : access.index[d].terms)
-        if (!one_of(var, own) && value(var) != "0" && factor * stride.constant % vector != 0)
-          aligned = false;
-    if (buffer.space == Space::shared && access.index[d].constant * stride.constant % vector != 0)
-      aligned = false;
   }
   for (auto it = made.strides.begin(); it != made.strides.end();)
     it = it->second.is(0) ? made.strides.erase(it) : std::next(it);
@@ -91,28 +81,22 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     if (sides.below) guard.from = bound("from", "-(" + outer + ")");
     made.guards.push_back(std::move(guard));
   }
-  // Whether the positions along vector_var are one 16-byte access.
-  if (vector_var < 0 || buffer.dtype != DType::f32 || !made.stride(vector_var).is(1) ||
-      made.guarded_by(vector_var))
-    return made;
-  for (const auto& [var, stride] : made.strides) {
-    if (var == vector_var) continue;
-    aligned = aligned && stride.constant % vector == 0;
-    for (const auto& [argument, factor] : stride.arguments)
-      if (factor % vector != 0)
-        dynamic += " | " + argument_names_[static_cast<std::size_t>(argument)];
-  }
-  if (!aligned) return made;
-  made.wide_var = vector_var;
-  if (buffer.space == Space::shared && buffer.alias_offset % vector == 0) {
-    made.wide = "true";
-  } else if (buffer.space == Space::global) {
+  if (access.wide.elements == 1) return made;
+  made.wide_var = access.wide.var;
+  made.wide_elements = access.wide.elements;
+  made.wide = "true";
+  if (access.wide.address_tested) {
     made.wide = unique(name + "_wide");
-    std::string test = "((u64)" + made.base + " & 15) == 0";
-    if (!dynamic.empty()) test += " && ((" + dynamic.substr(3) + ") & 3) == 0";
+    const std::string bytes =
+        std::to_string(access.wide.elements * size_in_bytes(buffer.dtype) - 1);
+    std::string strides;
+    for (int argument : access.wide.strides_tested)
+      strides +=
+          (strides.empty() ? "" : " | ") + argument_names_[static_cast<std::size_t>(argument)];
+    std::string test = "((u64)" + made.base + " & " + bytes + ") == 0";
+    if (!strides.empty())
+      test += " && ((" + strides + ") & " + std::to_string(access.wide.elements - 1) + ") == 0";
     w_.line("const bool " + made.wide + " = " + test + ";");
-  } else {
-    made.wide_var = -1;
   }
   return made;
 }

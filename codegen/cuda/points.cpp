@@ -8,12 +8,9 @@ namespace krait {
 
 std::pair<int, int> CudaEmitter::vector_of(const Layout& layout,
                                            const std::vector<int>& vars) const {
-  if (layout.registers.empty()) return {1, -1};
-  const Layout::Loop& first = layout.registers[0];
-  const std::int64_t extent = layout.extents[static_cast<std::size_t>(first.dim)];
-  if (first.stride != 1 || (first.count != 4 && first.count != 2) || extent % first.count != 0)
-    return {1, -1};
-  return {static_cast<int>(first.count), vars[static_cast<std::size_t>(first.dim)]};
+  const int width = layout.neighbours();
+  if (width == 1) return {1, -1};
+  return {width, vars[static_cast<std::size_t>(layout.registers[0].dim)]};
 }
 
 std::string CudaEmitter::replicas(const Layout& layout) const {

@@ -42,12 +42,14 @@ std::vector<CudaPass> cuda_passes() {
   auto guarded = [](const TileProgram& p, const CudaTarget&) { verify(p); };
   auto placed = [](const TileProgram& p, const CudaTarget&) { verify_place(p); };
   auto synced = [](const TileProgram& p, const CudaTarget&) { verify_sync(p); };
+  auto vectorized = [](const TileProgram& p, const CudaTarget&) { verify_vectorize(p); };
   return {
       {"simplify", [](TileProgram& p, const CudaTarget&) { simplify(p); }, unguarded},
       {"guard", [](TileProgram& p, const CudaTarget&) { list_guards(p); }, guarded},
       {"place", [](TileProgram& p, const CudaTarget& target) { place(p, target); }, placed},
       {"sync", [](TileProgram& p, const CudaTarget&) { sync(p); }, synced},
       {"smem", [](TileProgram& p, const CudaTarget&) { place_shared(p); }, verify_shared},
+      {"vectorize", [](TileProgram& p, const CudaTarget&) { vectorize(p); }, vectorized},
   };
 }
 

@@ -16,7 +16,7 @@ struct CudaPass {
   std::function<void(const TileProgram&, const CudaTarget&)> verify;  // throws InternalError
 };
 
-/// simplify, guard, place, sync, smem: in this order.
+/// simplify, guard, place, sync, smem, vectorize: in this order.
 std::vector<CudaPass> cuda_passes();
 
 /// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
@@ -27,9 +27,13 @@ void run_passes(TileProgram& program, const CudaTarget& target, const std::vecto
 void place(TileProgram& program, const CudaTarget& target);
 void sync(TileProgram& program);
 void place_shared(TileProgram& program);
+void vectorize(TileProgram& program);
 
 /// What the verifiers look for: threads that meet in shared memory, or in global memory that the
 /// kernel writes, without a barrier between. Throws InternalError that names both statements.
 void verify_sync(const TileProgram& program);
+/// Accesses of several elements at once that some thread would begin where they are not aligned, or
+/// whose elements lie apart, are parted by a guard, or rest on an address that is not tested.
+void verify_vectorize(const TileProgram& program);
 
 }  // namespace krait

@@ -14,6 +14,14 @@ std::int64_t Layout::registers_per_thread() const {
   return count;
 }
 
+int Layout::neighbours() const {
+  if (registers.empty()) return 1;
+  const Loop& first = registers[0];
+  const bool fits = first.stride == 1 && (first.count == 4 || first.count == 2) &&
+                    extents[static_cast<std::size_t>(first.dim)] % first.count == 0;
+  return fits ? static_cast<int>(first.count) : 1;
+}
+
 std::vector<std::int64_t> Layout::point(std::int64_t reg, int lane, int warp) const {
   std::vector<std::int64_t> at(extents.size(), 0);
   for (const Loop& loop : registers) {

@@ -33,6 +33,9 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 
   std::int64_t registers_per_thread() const;
+  /// Positions along registers[0].dim that a thread holds side by side and that one access may
+  /// take at once: 2 or 4, none of them padding; else 1.
+  int neighbours() const;
   std::vector<std::int64_t> point(std::int64_t reg, int lane, int warp) const;
   /// Past the last coordinate that some thread stands at along the dimension.
   std::int64_t span(int dim) const;

@@ -75,7 +75,13 @@ class Printer {
       for (int guarded : access.guarded)
         if (guarded == static_cast<int>(d)) text += '?';
     }
-    return text + ']';
+    text += ']';
+    if (access.wide.elements == 1) return text;
+    text += " by " + std::to_string(access.wide.elements) + ' ' + var(access.wide.var);
+    if (access.wide.address_tested) text += " if aligned";
+    for (int argument : access.wide.strides_tested)
+      text += " and argument " + std::to_string(argument);
+    return text;
   }
 
   std::string accesses(const std::vector<Access>& all) const {

@@ -88,6 +88,17 @@ struct Buffer {
   std::optional<Layout> layout{};
 };
 
+/// Neighbours that one instruction moves, decided by the vectorize pass: `elements` of them along
+/// `var` stand side by side from a multiple of their own size on. What is not known before the
+/// kernel runs, the address of a tensor and some strides, it tests once a statement; where a test
+/// fails, elements go one by one.
+struct Wide {
+  int var = -1;      // of the statement's domain, or summed
+  int elements = 1;  // 1: one by one; else 2 or 4
+  bool address_tested = false;
+  std::vector<int> strides_tested;  // numbers of arguments
+};
+
 /// One element of a buffer for each point of a domain: an index per dimension. Where an index can
 /// leave [0, extent of the dimension), its dimension is listed in `guarded`: such a read gives the
 /// statement's fill value, such a write is left out. The guard pass lists them.
@@ -95,6 +106,7 @@ struct Access {
   int buffer = -1;
   std::vector<Index> index;
   std::vector<int> guarded;
+  Wide wide{};
 };
 
 // ------------------------------------------------------------------------------------ statements
