@@ -50,18 +50,29 @@ void end(BuiltKernel built, GeneratedKernel& kernel) {
 
 }  // namespace
 
-GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target) {
+std::string file_of(const Plan& plan) {
+  return (plan.name.empty() ? "" : plan.name + ".") + std::string(name(plan.pass));
+}
+
+std::string file_of(const Plan& plan, int kernel) {
+  return file_of(plan) + "." + plan.kernels[kernel].name;
+}
+
+GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target,
+                              const PassObserver& after) {
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, host_product_block, kernel);
-  run_passes(built.program, target, host_passes());
+  if (after) after("build", built.program);
+  run_passes(built.program, target, host_passes(), after);
   kernel.source = emit_llvm(built.program, target);
   kernel.source.name = plan.kernels[index].name;
+  kernel.source.file = file_of(plan, index);
   end(std::move(built), kernel);
   return kernel;
 }
 
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
-                              const std::vector<CudaPass>& passes) {
+                              const std::vector<CudaPass>& passes, const PassObserver& after) {
   CudaTarget target = device;
   const Schedule& schedule = plan.schedule;
   if (schedule.math) target.exact = *schedule.math == MathKind::exact;
@@ -70,9 +81,11 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
     target.warps = static_cast<int>(*warps);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
-  run_passes(built.program, target, passes);
+  if (after) after("build", built.program);
+  run_passes(built.program, target, passes, after);
   kernel.source = emit_cuda(built.program, target);
   kernel.source.name = plan.kernels[index].name;
+  kernel.source.file = file_of(plan, index);
   end(std::move(built), kernel);
   return kernel;
 }

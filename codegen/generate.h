@@ -1,6 +1,8 @@
 // Plan in, sources out.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,14 +29,25 @@ struct GeneratedKernel {
   int threads = 0;                 // of one grid point, on a GPU
 };
 
+/// What files about a kernel are called, before their suffix: LAYER.PASS.KERNEL, as in
+/// "ssd.backward.part_2", without the first where the plan has no name. Of the whole plan:
+/// LAYER.PASS.
+std::string file_of(const Plan& plan, int kernel);
+std::string file_of(const Plan& plan);
+
+/// Sees the program as it was built ("build"), and after every pass.
+using PassObserver = std::function<void(const std::string& pass, const TileProgram& program)>;
+
 /// Lowers kernel `index` of the plan, of any kind, through the host passes to LLVM IR text: a
 /// product becomes a kernel of its own, for machines without a library.
-GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target);
+GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target,
+                              const PassObserver& after = {});
 
 /// The same through the passes for GPUs to CUDA C++. Throws UsageError where the kernel needs more
 /// shared memory than the target has. Another list of passes than the usual one may look at the
 /// program between them, or change it.
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& target,
-                              const std::vector<CudaPass>& passes = cuda_passes());
+                              const std::vector<CudaPass>& passes = cuda_passes(),
+                              const PassObserver& after = {});
 
 }  // namespace krait

@@ -11,6 +11,7 @@ struct KernelSource {
   enum class Backend { llvm, cuda };
 
   std::string name;   ///< The kernel's printable name. No part of the cache key.
+  std::string file;   ///< What its files are called, see file_of; "": it has none. Neither.
   std::string entry;  ///< The symbol to call. On the host a function of type HostKernel.
   std::string text;   ///< LLVM IR (backend llvm) or CUDA C++ (backend cuda).
   Backend backend = Backend::llvm;

@@ -32,7 +32,12 @@ class EnvironmentError : public Error {
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& what)
-      : Error("internal error in krait, please report it with this text: " + what) {}
+      : Error("internal error in krait, please report it with this text: " + what), said_(what) {}
+  /// The message alone.
+  const std::string& said() const { return said_; }
+
+ private:
+  std::string said_;
 };
 
 /// Joins anything printable into one string, for messages.

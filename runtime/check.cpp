@@ -193,6 +193,7 @@ CheckReport check_fixture(const Fixture& fixture, const CheckOptions& options) {
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const auto& [name, tensor] : fixture.inputs) shapes[name] = tensor.shape;
   RunRequest request;
+  request.name = fixture.op;
   request.graph = fixture_graph(fixture.op, fixture.options, shapes, options.dtype);
   require_same_names(request.graph, fixture);
   request.schedule = options.schedule;

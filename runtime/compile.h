@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -14,7 +15,9 @@
 #include "codegen/kernel_source.h"
 #include "runtime/cache_key.h"
 #include "runtime/disk_cache.h"
+#include "runtime/dump.h"
 #include "runtime/environment.h"
+#include "runtime/override.h"
 
 namespace krait {
 
@@ -54,6 +57,8 @@ class CompilerBackend {
   /// by the toolchain that is told afterwards.
   virtual Toolchain toolchain(DiskCache* memory) const = 0;
   virtual CompiledCode compile(const KernelSource& source) const = 0;
+  /// What the code is, as text for people; "" where this backend cannot tell.
+  virtual std::string assembly(const KernelSource&) const { return ""; }
   /// Throws InternalError for code that is not intact: it is compiled again.
   virtual std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
                                            const CompiledCode& code) const = 0;
@@ -63,6 +68,8 @@ struct CompilerOptions {
   /// False: kernels are kept in memory only, without a warning.
   bool use_disk = true;
   DiskCacheOptions disk;
+  DumpOptions dump;
+  std::optional<std::filesystem::path> override_directory;
 
   /// As the process's environment says, or that which is given. Throws UsageError for a variable
   /// with an impossible value.
@@ -74,7 +81,8 @@ class Compiler {
  public:
   Compiler(CompilerOptions options, std::shared_ptr<const CompilerBackend> backend);
 
-  /// Throws InternalError, with the numbered source, when the text does not compile.
+  /// Throws InternalError, with the numbered source, when the text does not compile; UsageError,
+  /// with the file too, where that text was edited (see override.h).
   std::shared_ptr<Executable> compile(const KernelSource& source);
   /// In the order of `sources`, several at a time. When some fail, the error is that of the first
   /// of them in this order; the others are compiled.
@@ -89,6 +97,8 @@ class Compiler {
   };
   Counters counters() const;
 
+  /// What the environment asked to see of the kernels' way here.
+  const Dumps& dumps() const { return dumps_; }
   DiskCache* disk() { return disk_ ? &*disk_ : nullptr; }
 
  private:
@@ -96,16 +106,28 @@ class Compiler {
 
   /// As it is when the first kernel is asked for: a device that runs none needs no compiler.
   const Toolchain& toolchain();
-  Pointer load_or_compile(const KernelSource& source, const std::string& key);
   void store(const KernelSource& source, const std::string& key, const CompiledCode& code);
+
+  struct Made {
+    Pointer executable;
+    std::shared_ptr<const CompiledCode> code;  // where something of it is dumped
+  };
+
+  Made once(const std::string& key, const std::function<Made()>& make);
+  Made load_or_compile(const KernelSource& source, const std::string& key);
+  Made compile_edited(const KernelSource& source, const std::string& key, const std::string& path);
+  Made load(const KernelSource& source, const std::string& key, const CompiledCode& code);
+  void dump(const KernelSource& source, const Made& made) const;
 
   std::shared_ptr<const CompilerBackend> backend_;
   std::once_flag toolchain_known_;
   Toolchain toolchain_;
   std::optional<DiskCache> disk_;
+  Dumps dumps_;
+  Overrides overrides_;
 
   mutable std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::shared_future<Pointer>> requests_;
+  std::map<std::string, std::shared_future<Made>> requests_;
   Counters counters_;
 };
 

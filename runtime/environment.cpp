@@ -42,6 +42,11 @@ Environment read_environment(const std::function<const char*(const char*)>& get)
   result.host_cpu = value("KRAIT_HOST_CPU");
   result.libblas = value("KRAIT_LIBBLAS");
   result.schedule_file = value("KRAIT_SCHEDULE");
+  result.dump = value("KRAIT_DUMP");
+  if (const std::string folder = value("KRAIT_DUMP_DIR"); !folder.empty())
+    result.dump_directory = folder;
+  if (const std::string folder = value("KRAIT_OVERRIDE_DIR"); !folder.empty())
+    result.override_directory = folder;
   return result;
 }
 

@@ -22,6 +22,12 @@ struct Environment {
   /// $KRAIT_SCHEDULE: a file with schedule keys for every layer, "" without. What a layer is given
   /// itself comes before it.
   std::string schedule_file;
+  /// $KRAIT_DUMP, what to write of every layer and kernel (see dump.h), "" for nothing.
+  std::string dump;
+  /// $KRAIT_DUMP_DIR, the folder for it; else "krait-dump" in the current one.
+  std::filesystem::path dump_directory = "krait-dump";
+  /// $KRAIT_OVERRIDE_DIR: a folder of edited kernels (see override.h), none without.
+  std::optional<std::filesystem::path> override_directory;
 };
 
 /// Reads through `get`, which gives null for an unset variable; an empty one counts as unset.

@@ -46,11 +46,15 @@ Layer& Layer::operator=(Layer&&) noexcept = default;
 void Layer::build(const LayerOptions& options) {
   if (options.on && options.device != "host" && options.device != options.on->name())
     throw UsageError("device", options.device, options.on->name());
+  if (options.name.find('/') != std::string::npos)
+    throw UsageError("name of a layer", options.name, "one without a slash");
   device_ = options.on ? options.on : make_device(options.device, options.threads);
   schedule_ = merge(device_->schedule(), options.schedule);
   const PlanKind kind = schedule_.plan.value_or(PlanKind::chunks);
   if (kind == PlanKind::recurrent)
     throw UsageError("schedule: plan", "recurrent", "chunks, step (not on this device yet)");
+  const Dumps& dumps = device_->compiler().dumps();
+  dumps.write("graph", options.name.empty() ? "layer" : options.name, to_text(graph_));
   wanted_ = options.wanted.value_or(floating_inputs(graph_));
   cotangents_ = options.cotangents.value_or(floating_outputs(graph_));
   check_known("wanted gradient", wanted_, floating_inputs(graph_));
@@ -77,6 +81,10 @@ void Layer::build(const LayerOptions& options) {
   }
   const bool steps = kind == PlanKind::step || (options.step && !graph_.states().empty());
   if (steps) plans.push_back(lower_step(graph_, schedule_));
+  for (Plan& plan : plans) {
+    plan.name = options.name;
+    dumps.write("plan", file_of(plan), to_text(plan));
+  }
   make_parameters(options);
 
   const Compiler::Counters before = device_->compiler().counters();

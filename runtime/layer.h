@@ -23,6 +23,8 @@ namespace krait {
 struct LayerOptions {
   /// Of activations, where the layer is built from a block: f32 or f64.
   DType dtype = DType::f32;
+  /// Before the names of files about its kernels (see dump.h, override.h); without a slash.
+  std::string name{};
   /// "host" or "cuda:N". Tensors that the layer takes and gives stand in the device's memory.
   std::string device = "host";
   /// Layers that are given one share its memory, its threads and equal kernels; none: the layer has

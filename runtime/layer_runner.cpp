@@ -36,6 +36,7 @@ class LayerRunner : public Runner {
  private:
   static LayerOptions options(const std::string& device, const RunRequest& request) {
     LayerOptions options;
+    options.name = request.name;
     options.device = device;
     options.schedule = request.schedule;
     options.cotangents = request.cotangents;

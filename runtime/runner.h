@@ -17,6 +17,7 @@ struct RunResult {
 };
 
 struct RunRequest {
+  std::string name;  // of the layer, for files about its kernels
   Graph graph;
   Sizes sizes;        // what a device that compiles for a shape is told
   Schedule schedule;  // plan=step: `run` is called with windows of one position only

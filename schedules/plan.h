@@ -94,6 +94,7 @@ struct PlannedKernel {
 };
 
 struct Plan {
+  std::string name;  // of the layer, before the names of files; "" without
   Pass pass = Pass::forward;
   Schedule schedule;
   Graph graph;  // the rewritten graph that the kernels' nodes number

@@ -120,6 +120,7 @@ class Bench {
       throw UsageError("--schedule", flags.schedule, "plan=chunks; --passes names the passes");
     if (!options_.schedule.chunk && problem_.chunk_wish > 0)
       options_.schedule.chunk = problem_.chunk_wish;
+    options_.name = problem_.block;
     options_.sizes = problem_.sizes;
     options_.step = false;
     HostDeviceOptions device = HostDeviceOptions::from();

@@ -25,6 +25,7 @@ class HostBackend : public CompilerBackend {
   CompiledCode compile(const KernelSource& source) const override {
     return {jit_.compile(source), "", ""};
   }
+  std::string assembly(const KernelSource& source) const override { return jit_.assembly(source); }
   std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
                                    const CompiledCode& code) const override {
     return std::make_shared<HostExecutable>(source.name, key, jit_.load(code.binary, source));

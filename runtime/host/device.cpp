@@ -75,7 +75,8 @@ bool HostDevice::uses_library(const Plan& plan, const PlannedKernel& kernel) con
 }
 
 GeneratedKernel HostDevice::generate(const Plan& plan, int kernel) const {
-  return generate_host(plan, kernel, vector_target());
+  return generate_host(plan, kernel, vector_target(),
+                       compiler_.dumps().tiles(file_of(plan, kernel)));
 }
 
 void HostDevice::reserve_scratch(std::int64_t bytes) {
