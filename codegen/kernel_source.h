@@ -11,11 +11,13 @@ struct KernelSource {
   enum class Backend { llvm, cuda };
 
   std::string name;   ///< The kernel's printable name. No part of the cache key.
-  std::string file;   ///< What its files are called, see file_of; "": it has none. Neither.
   std::string entry;  ///< The symbol to call. On the host a function of type HostKernel.
   std::string text;   ///< LLVM IR (backend llvm) or CUDA C++ (backend cuda).
   Backend backend = Backend::llvm;
   std::vector<std::string> options;  ///< As passed to the compiler; the host takes none.
+  /// What files about it are called, before their suffix (see file_of); "": it has none. No part of
+  /// the key either.
+  std::string file = {};
 };
 
 /// "llvm" or "cuda".

@@ -120,7 +120,8 @@ class CudaDevice : public Device {
 
   bool uses_library(const Plan&, const PlannedKernel&) const override { return false; }
   GeneratedKernel generate(const Plan& plan, int kernel) const override {
-    return generate_cuda(plan, kernel, part_.cuda, compiler_->dumps().tiles(file_of(plan, kernel)));
+    return generate_cuda(plan, kernel, part_.cuda, cuda_passes(),
+                         compiler_->dumps().tiles(file_of(plan, kernel)));
   }
   Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const override {
     return cuda_defaults(given, request, part_.target, part_.cuda);
