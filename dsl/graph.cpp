@@ -43,10 +43,12 @@ void Graph::declare(const Axis& axis) {
 }
 
 AxisNames Graph::sorted(AxisNames names) const {
+  std::vector<char> named(axes_.size(), 0);
+  for (const auto& name : names)
+    named[static_cast<std::size_t>(&axis(name) - axes_.data())] = 1;  // throws for an unknown one
   AxisNames result;
-  for (const auto& name : names) axis(name);  // throws for an unknown one
-  for (const auto& axis : axes_)
-    if (contains(names, axis.name)) result.push_back(axis.name);
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    if (named[i] != 0) result.push_back(axes_[i].name);
   return result;
 }
 
@@ -74,12 +76,22 @@ void normalise(const Graph& graph, Op& op) {
 
 /// What equal nodes share; not all of the op.
 std::string key_of(const Op& op, const std::vector<Value>& operands) {
-  std::string key(name(op));
-  for (const Value& value : operands) key += text(' ', value.node, '.', value.result);
+  std::string key;
+  const auto put = [&](std::size_t number) {
+    key.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  put(op.index());
+  for (const Value& value : operands) {
+    put(static_cast<std::size_t>(value.node));
+    put(static_cast<std::size_t>(value.result));
+  }
   if (const auto* map = std::get_if<Map>(&op))
-    for (const auto& node : map->expression.nodes())
-      key += text(' ', static_cast<int>(node.op), ',', node.args[0], ',', node.args[1]);
-  if (const auto* input = std::get_if<Input>(&op)) key += " " + input->name;
+    for (const auto& node : map->expression.nodes()) {
+      put(static_cast<std::size_t>(node.op));
+      put(static_cast<std::size_t>(node.args[0]));
+      put(static_cast<std::size_t>(node.args[1]));
+    }
+  if (const auto* input = std::get_if<Input>(&op)) key += input->name;
   return key;
 }
 

@@ -248,7 +248,7 @@ DEV $T cos_turns($T x) {
 };
 
 /// In the order in which they stand in a kernel.
-std::vector<Function> all_functions(bool exact) {
+std::vector<Function> make_functions(bool exact) {
   std::vector<Function> all = {
       {"near",
        "// A bound near the tile, as an int: what lies further away does not matter.\n"
@@ -328,6 +328,12 @@ std::vector<Function> all_functions(bool exact) {
   return all;
 }
 
+/// Made once: every kernel asks.
+const std::vector<Function>& all_functions(bool exact) {
+  static const std::vector<Function> fast = make_functions(false), precise = make_functions(true);
+  return exact ? precise : fast;
+}
+
 }  // namespace
 
 std::set<std::string> prelude_names() {
@@ -338,7 +344,7 @@ std::set<std::string> prelude_names() {
 }
 
 std::string prelude_text(const std::set<std::string>& functions, bool exact) {
-  const std::vector<Function> all = all_functions(exact);
+  const std::vector<Function>& all = all_functions(exact);
   std::set<std::string> wanted = functions;
   for (auto function = all.rbegin(); function != all.rend(); ++function)
     if (wanted.count(function->name) != 0)

@@ -67,30 +67,31 @@ std::uint32_t Layout::replica_lanes() const { return replicas(lanes); }
 std::uint32_t Layout::replica_warps() const { return replicas(warps); }
 
 bool Layout::covers_once() const {
-  std::int64_t points = 1;
-  for (std::int64_t extent : extents) points *= extent;
-  std::vector<char> seen(static_cast<std::size_t>(points), 0);
-  std::int64_t found = 0;
-  const int lane_count = 1 << lanes.size(), warp_count = 1 << warps.size();
-  for (int warp = 0; warp < warp_count; ++warp)
-    for (int lane = 0; lane < lane_count; ++lane) {
-      if ((static_cast<std::uint32_t>(lane) & replica_lanes()) != 0 ||
-          (static_cast<std::uint32_t>(warp) & replica_warps()) != 0)
-        continue;
-      for (std::int64_t reg = 0; reg < registers_per_thread(); ++reg) {
-        std::int64_t number = 0;
-        bool inside = true;
-        const std::vector<std::int64_t> at = point(reg, lane, warp);
-        for (std::size_t d = 0; d < extents.size(); ++d) {
-          inside = inside && at[d] < extents[d];
-          number = number * extents[d] + at[d];
-        }
-        if (!inside) continue;
-        if (seen[static_cast<std::size_t>(number)]++ != 0) return false;
-        ++found;
-      }
+  // Bits and loops move along one dimension each, so that the points that the threads stand at are
+  // all combinations of what they reach along each dimension.
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    std::vector<std::int64_t> reached{0};
+    const auto extend = [&](std::int64_t stride, std::int64_t count) {
+      const std::size_t before = reached.size();
+      for (std::int64_t i = 1; i < count; ++i)
+        for (std::size_t k = 0; k < before; ++k) reached.push_back(reached[k] + i * stride);
+    };
+    for (const Loop& loop : registers)
+      if (loop.dim == dim) extend(loop.stride, loop.count);
+    for (const auto* bits : {&lanes, &warps})
+      for (const Bit& bit : *bits)
+        if (bit.dim == dim) extend(bit.stride, 2);
+    std::vector<char> seen(static_cast<std::size_t>(extents[d]), 0);
+    std::int64_t found = 0;
+    for (const std::int64_t at : reached) {
+      if (at >= extents[d]) continue;
+      if (seen[static_cast<std::size_t>(at)]++ != 0) return false;
+      ++found;
     }
-  return found == points;
+    if (found != extents[d]) return false;
+  }
+  return true;
 }
 
 std::string to_text(const Layout& layout, const std::vector<std::string>& names) {
