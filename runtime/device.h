@@ -18,6 +18,14 @@
 
 namespace krait {
 
+/// A product made ready for a library: what does not depend on where its tensors stand. Belongs to
+/// one call at a time.
+struct PreparedProduct {
+  virtual ~PreparedProduct() = default;
+  GemmCalls calls;
+  std::int64_t workspace_bytes = 0;  ///< Of memory of the device, that a run has for itself.
+};
+
 /// Layers that share a device share its memory, its threads and every kernel that is equal. Safe to
 /// use from several threads at once. Work may still run when a call returns; it ends in the order
 /// in which it was given, and `finish` waits for it. Errors of the environment (no memory, a lost
@@ -49,7 +57,8 @@ class Device {
   virtual void add(const TensorRef& from, const TensorRef& to) = 0;
 
   // -------------------------------------------------------------------------------------- kernels
-  /// Whether a kernel of kind product goes to a library.
+  /// Whether a kernel of kind product goes to a library. Throws EnvironmentError where the schedule
+  /// asks for one that is not there.
   virtual bool uses_library(const Plan& plan, const PlannedKernel& kernel) const = 0;
   virtual GeneratedKernel generate(const Plan& plan, int kernel) const = 0;
   /// Told before the first launch of a kernel that needs so much scratch.
@@ -62,8 +71,13 @@ class Device {
     std::span<const std::int64_t> arguments;
   };
   virtual void launch(const Launch& launch) = 0;
-  /// `pointers`: of each object of the plan.
-  virtual void product(const GemmCalls& calls, void* const* pointers) = 0;
+  /// What the library's products are of, for people: its name, version and file, or why there is
+  /// none. Opens it.
+  virtual std::string library_text() const = 0;
+  /// `workspace`: whether it may ask for memory to work in.
+  virtual std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) = 0;
+  /// `pointers`: of each object of the plan. `workspace`: aligned to 64 bytes at least.
+  virtual void product(PreparedProduct& product, void* const* pointers, void* workspace) = 0;
   virtual void finish() = 0;
 };
 

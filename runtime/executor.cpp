@@ -14,13 +14,15 @@ struct Executor::Call {
     std::vector<void*> buffers;
     std::vector<std::int64_t> arguments;
     std::int64_t grid = 1;
-    GemmCalls gemm;
+    std::shared_ptr<PreparedProduct> product;  // of a library
   };
   std::vector<std::int64_t> key;  // shapes and strides of the tensors it was prepared for
   std::vector<std::int64_t> offsets;
   std::vector<Kernel> kernels;
-  std::vector<void*> pointers;  // by object
-  Tensor memory;
+  std::vector<void*> pointers;        // by object
+  Tensor memory;                      // temporaries, then what libraries work in
+  std::int64_t workspace_offset = 0;  // byte at which that starts
+  void* workspace = nullptr;
 };
 
 namespace {
@@ -169,26 +171,45 @@ void Executor::give_back(std::unique_ptr<Call> call) const {
   idle_.push_back(std::move(call));
 }
 
+void Executor::allocate(Call& call, const Sizes& sizes, const ObjectStrides& strides) const {
+  const Arena place = arena(plan_, sizes);
+  call.offsets = place.offset;
+  constexpr std::int64_t alignment = 256;
+  call.workspace_offset = (place.bytes + alignment - 1) / alignment * alignment;
+  const auto try_with = [&](bool workspace) {
+    std::int64_t bytes = 0;
+    for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
+      if (!launches_[k].library) continue;
+      call.kernels[k].product =
+          device_->prepare(gemm_calls(plan_, plan_.kernels[k], sizes, strides), workspace);
+      bytes = std::max(bytes, call.kernels[k].product->workspace_bytes);
+    }
+    const std::int64_t wanted = bytes > 0 ? call.workspace_offset + bytes : place.bytes;
+    if (8 * call.memory.count() >= wanted) return;
+    call.memory = Tensor();  // before the larger one comes
+    call.memory = Tensor(DType::f64, {(wanted + 7) / 8}, *device_);
+  };
+  try {
+    try_with(true);
+  } catch (const EnvironmentError&) {
+    // Libraries do without a workspace, more slowly, where there is no memory for one.
+    if (library_kernels() == 0) throw;
+    try_with(false);
+  }
+}
+
 void Executor::prepare(Call& call, BoundTensors tensors) const {
   call.key.clear();
   const Sizes sizes = bind_sizes(plan_, tensors);
-  const Arena place = arena(plan_, sizes);
-  if (8 * call.memory.count() < place.bytes) {
-    call.memory = Tensor();  // before the larger one comes
-    call.memory = Tensor(DType::f64, {(place.bytes + 7) / 8}, *device_);
-  }
-  call.offsets = place.offset;
   ObjectStrides strides;
   for (std::size_t i = 0; i < plan_.objects.size(); ++i)
     strides.push_back(tensors[i] != nullptr ? tensors[i]->strides
                                             : dense_strides(shape_of(plan_.objects[i], sizes)));
   call.kernels.assign(plan_.kernels.size(), {});
+  allocate(call, sizes, strides);
   for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
     Call::Kernel& kernel = call.kernels[k];
-    if (launches_[k].library) {
-      kernel.gemm = gemm_calls(plan_, plan_.kernels[k], sizes, strides);
-      continue;
-    }
+    if (launches_[k].library) continue;
     const GeneratedKernel& generated = launches_[k].kernel;
     kernel.buffers.resize(generated.objects.size());
     for (const TileProgram::Argument& argument : generated.arguments)
@@ -223,7 +244,7 @@ void Executor::launch(const Call& call, std::vector<double>* kernel_seconds) con
 void Executor::launch_one(const Call& call, std::size_t k) const {
   const Call::Kernel& kernel = call.kernels[k];
   if (launches_[k].library) {
-    device_->product(kernel.gemm, call.pointers.data());
+    device_->product(*kernel.product, call.pointers.data(), call.workspace);
     return;
   }
   device_->launch({launches_[k].executable.get(), &launches_[k].kernel, kernel.grid, kernel.buffers,
@@ -238,6 +259,7 @@ void Executor::run(BoundTensors tensors, std::vector<double>* kernel_seconds) co
     if (call->key.empty() || !has_key(call->key, tensors)) prepare(*call, tensors);
     check_layout(plan_, merged_, tensors);
     char* const memory = static_cast<char*>(call->memory.data());
+    call->workspace = memory + call->workspace_offset;
     for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
       if (tensors[i] != nullptr)
         call->pointers[i] = tensors[i]->data;

@@ -55,6 +55,8 @@ class Executor {
   Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled);
   static void compile(const std::vector<Executor*>& executors, Device& device);
   void prepare(Call& call, BoundTensors tensors) const;
+  /// Memory of the temporaries, and products made ready with what they ask for to work in.
+  void allocate(Call& call, const Sizes& sizes, const ObjectStrides& strides) const;
   void launch(const Call& call, std::vector<double>* kernel_seconds) const;
   void launch_one(const Call& call, std::size_t kernel) const;
   std::unique_ptr<Call> take(BoundTensors tensors) const;

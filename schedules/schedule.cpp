@@ -13,6 +13,7 @@ constexpr std::int64_t kMostChunk = 1 << 20;
 constexpr std::int64_t kMostSegments = 1 << 20;
 constexpr std::int64_t kMostWarps = 32;
 constexpr MathKind kMaths[] = {MathKind::fast, MathKind::exact};
+constexpr GemmKind kGemms[] = {GemmKind::library, GemmKind::generated};
 constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::step};
 
 /// The keys with a number for value, in the order of the text form.
@@ -85,6 +86,8 @@ std::string_view name(PlanKind kind) {
 
 std::string_view name(MathKind math) { return math == MathKind::fast ? "fast" : "exact"; }
 
+std::string_view name(GemmKind gemm) { return gemm == GemmKind::library ? "library" : "generated"; }
+
 std::string_view name(Pass pass) {
   switch (pass) {
     case Pass::forward: return "forward";
@@ -100,6 +103,10 @@ std::int64_t Schedule::chunk_of(Pass pass) const {
 
 std::int64_t Schedule::segments_of(Pass pass) const {
   return pick(pass, "segments", segments, backward_segments);
+}
+
+GemmKind Schedule::gemm_or_default() const {
+  return gemm.value_or(math == MathKind::exact ? GemmKind::generated : GemmKind::library);
 }
 
 Schedule parse_schedule(const std::string& text) {
@@ -120,6 +127,10 @@ Schedule parse_schedule(const std::string& text) {
       schedule.math = parse_name("math", kMaths, value);
       continue;
     }
+    if (key == "gemm") {
+      schedule.gemm = parse_name("gemm", kGemms, value);
+      continue;
+    }
     std::string allowed = "plan";
     bool known = false;
     for (const NumberKey& number : kNumbers) {
@@ -128,7 +139,8 @@ Schedule parse_schedule(const std::string& text) {
       schedule.*number.member = parse_number(number, value);
       known = true;
     }
-    KRAIT_REQUIRE(known, "schedule has key ", key, " (", word, "); allowed: ", allowed, ", math");
+    KRAIT_REQUIRE(known, "schedule has key ", key, " (", word, "); allowed: ", allowed,
+                  ", math, gemm");
   }
   return schedule;
 }
@@ -153,6 +165,7 @@ std::string to_text(const Schedule& schedule) {
            key.kind == NumberKey::segments && *value == 0 ? "chunks" : std::to_string(*value));
   }
   if (schedule.math) append("math", std::string(name(*schedule.math)));
+  if (schedule.gemm) append("gemm", std::string(name(*schedule.gemm)));
   return result;
 }
 
@@ -164,6 +177,7 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   if (over.segments) result.backward_segments.reset();
   if (over.warps) result.backward_warps.reset();
   if (over.math) result.math = over.math;
+  if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {
     if (over.*key.member) result.*key.member = over.*key.member;
   }

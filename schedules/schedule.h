@@ -12,16 +12,20 @@ enum class PlanKind : std::uint8_t { chunks, recurrent, step };
 /// Elementary functions of a GPU: by approximate instructions, or as the host has them, bit by bit.
 /// The host computes as `exact` says anyhow.
 enum class MathKind : std::uint8_t { fast, exact };
+/// What does the matrix products of parameters and of weight gradients: a library of the device, or
+/// kernels that krait generates.
+enum class GemmKind : std::uint8_t { library, generated };
 enum class Pass : std::uint8_t { forward, backward, step };
 
 std::string_view name(PlanKind kind);
 std::string_view name(MathKind math);
+std::string_view name(GemmKind gemm);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3 warps=8 recompute=50 math=exact", keys in one fixed order,
-/// blanks between them. A key may be scoped to a pass ("backward.chunk"); the unscoped key holds
-/// for both passes, the scoped one wins.
+/// backward.chunk=128 segments=3 warps=8 recompute=50 math=exact gemm=library", keys in one fixed
+/// order, blanks between them. A key may be scoped to a pass ("backward.chunk"); the unscoped key
+/// holds for both passes, the scoped one wins.
 struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
@@ -36,11 +40,15 @@ struct Schedule {
   /// 100.
   std::optional<std::int64_t> recompute;
   std::optional<MathKind> math;
+  /// Without: the library where there is one, but generated with math=exact, so that every sum has
+  /// one order on all devices.
+  std::optional<GemmKind> gemm;
 
   bool operator==(const Schedule&) const = default;
 
   std::int64_t chunk_of(Pass pass) const;  // requires it to be set
   std::int64_t segments_of(Pass pass) const;
+  GemmKind gemm_or_default() const;
 };
 
 /// Parses the text form. Throws UsageError that names the key, its value and what is allowed.

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "dsl/error.h"
 #include "runtime/cli/commands.h"
+#include "runtime/device.h"
 #include "runtime/environment.h"
 #include "runtime/host/target.h"
 #include "runtime/library.h"
@@ -26,6 +28,15 @@ std::vector<LibraryStatus> libraries() {
   };
 }
 
+/// What does the matrix products of a device, or why there is no such device.
+std::string products_of(const std::string& device) {
+  try {
+    return make_device(device)->library_text();
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+}
+
 int run_info(bool json) {
   const unsigned threads = std::thread::hardware_concurrency();
   const Environment environment = read_environment();
@@ -38,9 +49,14 @@ int run_info(bool json) {
       found.push_back(
           {{"name", library.name}, {"path", library.path}, {"problem", library.problem}});
     }
-    const nlohmann::json all{{"devices", runner_devices()}, {"threads", threads},
-                             {"host_cpu", host.cpu},        {"host_vector_bits", host.vector_bits},
-                             {"kernel_cache", cache},       {"libraries", std::move(found)}};
+    const nlohmann::json all{
+        {"devices", runner_devices()},
+        {"threads", threads},
+        {"host_cpu", host.cpu},
+        {"host_vector_bits", host.vector_bits},
+        {"kernel_cache", cache},
+        {"libraries", std::move(found)},
+        {"products", {{"host", products_of("host")}, {"cuda:0", products_of("cuda:0")}}}};
     std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     return kOk;
   }
@@ -54,6 +70,9 @@ int run_info(bool json) {
     std::cout << "  " << library.name << ": "
               << (library.path.empty() ? "none (" + library.problem + ")" : library.path) << '\n';
   }
+  std::cout << "library for products (else generated):\n";
+  for (const char* device : {"host", "cuda:0"})
+    std::cout << "  " << device << ": " << products_of(device) << '\n';
   std::cout
       << "without a GPU: KRAIT_LIBCUDA=build/libcuda_emulator.so is a CUDA driver that executes "
          "PTX on\n  the CPU, checked and counted, for tests of kernels; it proves nothing about "

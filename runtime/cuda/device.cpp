@@ -1,10 +1,12 @@
 #include "runtime/cuda/device.h"
 
 #include <limits>
+#include <mutex>
 #include <optional>
 
 #include "dsl/error.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/defaults.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/strided.h"
@@ -64,6 +66,7 @@ class CudaDevice : public Device {
   ~CudaDevice() override {
     compiler_.reset();
     driver_.cuCtxSetCurrent(context_);
+    library_.reset();
     driver_.cuStreamDestroy(stream_);
     driver_.cuDevicePrimaryCtxRelease(device_);
   }
@@ -118,7 +121,12 @@ class CudaDevice : public Device {
   }
   void add(const TensorRef& from, const TensorRef& to) override { strided(from, to, true); }
 
-  bool uses_library(const Plan&, const PlannedKernel&) const override { return false; }
+  bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override {
+    if (plan.schedule.gemm_or_default() == GemmKind::generated) return false;
+    if (library() == nullptr && plan.schedule.gemm)
+      throw EnvironmentError("gemm=library: " + library_status_.problem);
+    return library() != nullptr && fits_library(plan, kernel);
+  }
   GeneratedKernel generate(const Plan& plan, int kernel) const override {
     return generate_cuda(plan, kernel, part_.cuda, cuda_passes(),
                          compiler_->dumps().tiles(file_of(plan, kernel)));
@@ -148,8 +156,19 @@ class CudaDevice : public Device {
                                          parameters.data(), nullptr),
                   ("launching " + kernel.source.name).c_str());
   }
-  void product(const GemmCalls&, void* const*) override {
-    throw InternalError("products are generated on this device");
+  std::string library_text() const override {
+    if (library() == nullptr) return "none (" + library_status_.problem + ")";
+    return "cuBLASLt " + library_status_.version + ", " + library_status_.path;
+  }
+  std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) override {
+    enter();
+    // What NVIDIA advises, for parts from 9.0 on and for those before.
+    const std::int64_t most = part_.cuda.capability >= 90 ? 32 << 20 : 4 << 20;
+    return library()->prepare(calls, workspace ? most : 0);
+  }
+  void product(PreparedProduct& product, void* const* pointers, void* workspace) override {
+    enter();
+    library()->run(product, pointers, workspace, stream_);
   }
   void finish() override {
     enter();
@@ -159,6 +178,15 @@ class CudaDevice : public Device {
  private:
   static CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
   void enter() const { driver_.check(driver_.cuCtxSetCurrent(context_), "entering the context"); }
+
+  /// Opened by the first product; null where there is none.
+  CublasLt* library() const {
+    std::call_once(library_opened_, [this] {
+      enter();
+      library_ = open_cublaslt(driver_.path, library_status_);
+    });
+    return library_.get();
+  }
 
   void strided(const TensorRef& from, const TensorRef& to, bool adds) {
     enter();
@@ -182,6 +210,9 @@ class CudaDevice : public Device {
   Part part_;
   Schedule schedule_;
   std::optional<Compiler> compiler_;
+  mutable std::once_flag library_opened_;
+  mutable std::unique_ptr<CublasLt> library_;
+  mutable CublasLtStatus library_status_;
 };
 
 }  // namespace

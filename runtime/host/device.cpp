@@ -71,7 +71,12 @@ void HostDevice::copy(const TensorRef& from, const TensorRef& to) { krait::copy(
 void HostDevice::add(const TensorRef& from, const TensorRef& to) { krait::add(from, to); }
 
 bool HostDevice::uses_library(const Plan& plan, const PlannedKernel& kernel) const {
-  return prefers_library() && fits_library(plan, kernel);
+  if (plan.schedule.gemm_or_default() == GemmKind::generated) return false;
+  if (!plan.schedule.gemm) return prefers_library() && fits_library(plan, kernel);
+  if (!blas_.available())
+    throw EnvironmentError(
+        "gemm=library: no BLAS library was found; install OpenBLAS, or name one in KRAIT_LIBBLAS");
+  return fits_library(plan, kernel);
 }
 
 GeneratedKernel HostDevice::generate(const Plan& plan, int kernel) const {
@@ -96,8 +101,18 @@ void HostDevice::launch(const Launch& launch) {
                      });
 }
 
-void HostDevice::product(const GemmCalls& calls, void* const* pointers) {
-  run_gemm(calls, blas_, pool_, pointers);
+std::string HostDevice::library_text() const {
+  return blas_.available() ? "BLAS, " + blas_.path() : "none (no BLAS library was found)";
+}
+
+std::shared_ptr<PreparedProduct> HostDevice::prepare(const GemmCalls& calls, bool) {
+  auto made = std::make_shared<PreparedProduct>();
+  made->calls = calls;
+  return made;
+}
+
+void HostDevice::product(PreparedProduct& product, void* const* pointers, void*) {
+  run_gemm(product.calls, blas_, pool_, pointers);
 }
 
 }  // namespace krait

@@ -47,13 +47,16 @@ class HostDevice : public Device {
   void copy(const TensorRef& from, const TensorRef& to) override;
   void add(const TensorRef& from, const TensorRef& to) override;
 
-  /// Products go to the BLAS where there is one that can do them, unless its kernels work in
-  /// narrower vectors than generated ones do and nobody asked for it by name.
+  /// Products go to the BLAS where there is one that can do them and the schedule leaves them to a
+  /// library, unless its kernels work in narrower vectors than generated ones do and nobody asked
+  /// for it, by name or by gemm=library.
   bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override;
   GeneratedKernel generate(const Plan& plan, int kernel) const override;
   void reserve_scratch(std::int64_t bytes) override;
   void launch(const Launch& launch) override;
-  void product(const GemmCalls& calls, void* const* pointers) override;
+  std::string library_text() const override;
+  std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) override;
+  void product(PreparedProduct& product, void* const* pointers, void* workspace) override;
   void finish() override {}
 
   const Blas& blas() const { return blas_; }

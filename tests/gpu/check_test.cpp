@@ -36,9 +36,22 @@ TEST_CASE("a fixture on emulated GPUs of other architectures") {
   check_on("7.5", {"m2_block"});
 }
 
+TEST_CASE("fixtures whose products go to cuBLASLt") {
+  ::setenv("KRAIT_LIBCUBLASLT", KRAIT_EMULATOR_CUBLASLT, 1);
+  check_on("9.0", {"m2_block"});
+  ::unsetenv("KRAIT_LIBCUBLASLT");
+}
+
 TEST_CASE("segments and steps on an emulated GPU") {
   check_on("8.0", {"m2_ssd_odd"}, "segments=3");
   check_on("8.0", {"m2_ssd_odd", "m3_scan_one"}, "plan=step");
+}
+
+TEST_CASE("fixtures of whole blocks whose products go to cuBLASLt", "[slow]") {
+  ::setenv("KRAIT_LIBCUBLASLT", KRAIT_EMULATOR_CUBLASLT, 1);
+  check_on("8.0", {"m2_block_docs_state", "m2_block_no_norm", "m3_block", "m3_mimo_block"});
+  check_on("9.0", {"m2_block"}, "plan=step");
+  ::unsetenv("KRAIT_LIBCUBLASLT");
 }
 
 TEST_CASE("all fixtures on emulated GPUs", "[slow]") {
