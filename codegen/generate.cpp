@@ -1,6 +1,7 @@
 #include "codegen/generate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/build.h"
 #include "codegen/cuda/emit_cuda.h"
@@ -20,6 +21,37 @@ std::string without_number(const std::string& name) {
   return numbered ? name.substr(0, end) : name;
 }
 
+/// The keys of the plan's schedule that this kernel obeys, those that are its target's left out.
+Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
+  std::set<std::string> positions, parts, axes;
+  for (const Node& node : plan.graph.nodes()) {
+    const auto* split = std::get_if<Split>(&node.op);
+    if (split != nullptr && !plan.graph.axis(split->axis).extent.is_constant())
+      positions.insert(split->inner);
+    if (const auto* scan = std::get_if<Scan>(&node.op)) parts.insert(scan->parts);
+    if (const auto* cumsum = std::get_if<Cumsum>(&node.op)) parts.insert(cumsum->parts);
+  }
+  const auto add = [&](Value value) {
+    for (const auto& axis : plan.graph.type(value).axes) axes.insert(axis);
+  };
+  for (int node : kernel.nodes)
+    for (Value operand : plan.graph.node(node).operands) add(operand);
+  for (const auto& store : kernel.stores) add(store.first);
+  const auto touches = [&](const std::set<std::string>& wanted) {
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](const auto& axis) { return wanted.count(axis) != 0; });
+  };
+  Schedule keys;
+  const bool backward = plan.pass == Pass::backward;
+  if (touches(positions))
+    keys.chunk = backward && plan.schedule.backward_chunk ? plan.schedule.backward_chunk
+                                                          : plan.schedule.chunk;
+  if (touches(parts))
+    keys.segments = backward && plan.schedule.backward_segments ? plan.schedule.backward_segments
+                                                                : plan.schedule.segments;
+  return keys;
+}
+
 /// What a kernel is before any pass of a device: its program and what stands behind its pointers.
 BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
                   GeneratedKernel& kernel) {
@@ -37,6 +69,7 @@ BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
     built.program.in_place.push_back({read, written});
   }
   built.program.name = without_number(built.program.name);
+  built.program.title = to_text(obeyed(plan, plan.kernels[index]));
   return built;
 }
 
@@ -83,6 +116,9 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
   BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, passes, after);
+  Schedule keys = obeyed(plan, plan.kernels[index]);
+  keys.warps = built.program.warps;
+  built.program.title = to_text(keys);
   kernel.source = emit_cuda(built.program, target);
   kernel.source.name = plan.kernels[index].name;
   kernel.source.file = file_of(plan, index);

@@ -22,17 +22,38 @@ bool touches_fragment(const TileProgram& program, const Statement& statement) {
 
 }  // namespace
 
+std::vector<int> CudaEmitter::operand_uses(const std::vector<Scalar>& results, std::size_t count) {
+  std::vector<int> uses(count, 0);
+  for (const Scalar& result : results)
+    for (const ScalarNode& node : result.nodes()) {
+      for (int arg : node.args)
+        if (arg >= 0 && result.nodes()[static_cast<std::size_t>(arg)].op == ScalarOp::operand)
+          ++uses[static_cast<std::size_t>(result.nodes()[static_cast<std::size_t>(arg)].operand)];
+      if (&node == &result.root() && node.op == ScalarOp::operand)
+        ++uses[static_cast<std::size_t>(node.operand)];
+    }
+  return uses;
+}
+
+const std::string& CudaEmitter::name_of(const CudaOperand& operand) const {
+  return buffer_names_[static_cast<std::size_t>(operand.access->buffer)];
+}
+
 CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& operands,
-                                               const std::set<int>& wanted, int width,
+                                               const std::vector<int>& uses, int width,
                                                int vector_var, double fill_value) {
   Loaded loaded;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const CudaOperand& operand = operands[i];
     loaded.names.push_back("");
     loaded.arrays.push_back(false);
-    if (wanted.count(static_cast<int>(i)) == 0) continue;
-    const std::string name = "in" + std::to_string(i);
+    if (uses[i] == 0) continue;
     const std::string fill = literal(fill_value, operand.buffer->dtype);
+    if (operand.buffer->space == Space::scalar || (width == 1 && uses[i] == 1)) {
+      loaded.names.back() = element(operand, fill);
+      continue;
+    }
+    const std::string name = unique(name_of(operand) + "_v");
     loaded.names.back() = name;
     const std::string type = type_of(operand.buffer->dtype);
     const bool fragment = operand.buffer->space == Space::fragment;
@@ -119,14 +140,15 @@ void CudaEmitter::emit(const Copy& s) {
       store(destination, convert(element(source, fill), from, to));
       return;
     }
-    const Loaded loaded = load_operands({source}, {0}, width, vector_var, s.fill);
+    const Loaded loaded = load_operands({source}, {1}, width, vector_var, s.fill);
     std::string array = loaded.names[0];
     if (!loaded.arrays[0] || from != to) {
-      w_.line(type_of(to) + " out[" + std::to_string(width) + "];");
+      const std::string read = array + (loaded.arrays[0] ? "[i]" : "");
+      array = unique(name_of(destination) + "_new");
+      w_.line(type_of(to) + " " + array + "[" + std::to_string(width) + "];");
       w_.line("#pragma unroll");
-      w_.line("for (int i = 0; i < " + std::to_string(width) + "; ++i) out[i] = " +
-              convert(array + (loaded.arrays[0] ? "[i]" : ""), from, to) + ";");
-      array = "out";
+      w_.line("for (int i = 0; i < " + std::to_string(width) + "; ++i) " + array +
+              "[i] = " + convert(read, from, to) + ";");
     }
     store_vector(destination, array, width, vector_var);
   });
@@ -157,10 +179,7 @@ void CudaEmitter::emit(const MapTile& s) {
   std::vector<CudaOperand> operands, destinations;
   for (const Access& access : s.operands) operands.push_back(operand(access, s.domain));
   for (const Access& access : s.destinations) destinations.push_back(operand(access, s.domain));
-  std::set<int> read;
-  for (const Scalar& result : s.results)
-    for (const ScalarNode& node : result.nodes())
-      if (node.op == ScalarOp::operand) read.insert(node.operand);
+  const std::vector<int> uses = operand_uses(s.results, operands.size());
   Walk points{.layout = &*s.layout, .vars = s.domain};
   points.one_writer = std::any_of(destinations.begin(), destinations.end(),
                                   [](const CudaOperand& d) { return on_chip_of_all(*d.buffer); });
@@ -172,36 +191,34 @@ void CudaEmitter::emit(const MapTile& s) {
   points.unroll = touches_fragment(program_, s);
   points.vector = width;
   walk(points, [&] {
-    const Loaded loaded = load_operands(operands, read, width, vector_var, 0);
-    std::vector<DType> types;
+    const Loaded loaded = load_operands(operands, uses, width, vector_var, 0);
+    std::vector<std::string> values, names;
+    for (const CudaOperand& destination : destinations)
+      names.push_back(unique(name_of(destination) + "_new"));
     if (width == 1) {
-      const std::vector<std::string> values =
-          evaluate(s.results, loaded, operands, s.positions, s.compute, "");
+      values = evaluate(s.results, loaded, operands, s.positions, s.compute, "");
       // All results before the first store: a destination may be an operand.
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        names.push_back("out" + std::to_string(i));
-        w_.line("const " + type_of(destinations[i].buffer->dtype) + " " + names.back() + " = " +
+      for (std::size_t i = 0; i < values.size() && values.size() > 1; ++i) {
+        w_.line("const " + type_of(destinations[i].buffer->dtype) + " " + names[i] + " = " +
                 values[i] + ";");
+        values[i] = names[i];
       }
-      for (std::size_t i = 0; i < values.size(); ++i) store(destinations[i], names[i]);
+      for (std::size_t i = 0; i < values.size(); ++i) store(destinations[i], values[i]);
       return;
     }
     for (std::size_t i = 0; i < destinations.size(); ++i)
-      w_.line(type_of(destinations[i].buffer->dtype) + " out" + std::to_string(i) + "[" +
+      w_.line(type_of(destinations[i].buffer->dtype) + " " + names[i] + "[" +
               std::to_string(width) + "];");
     const std::string at = values_[vector_var];
     w_.line("#pragma unroll");
     w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
     values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
-    const std::vector<std::string> values =
-        evaluate(s.results, loaded, operands, s.positions, s.compute, "i");
-    for (std::size_t i = 0; i < values.size(); ++i)
-      w_.line("out" + std::to_string(i) + "[i] = " + values[i] + ";");
+    values = evaluate(s.results, loaded, operands, s.positions, s.compute, "i");
+    for (std::size_t i = 0; i < values.size(); ++i) w_.line(names[i] + "[i] = " + values[i] + ";");
     values_[vector_var] = at;
     w_.close();
     for (std::size_t i = 0; i < destinations.size(); ++i)
-      store_vector(destinations[i], "out" + std::to_string(i), width, vector_var);
+      store_vector(destinations[i], names[i], width, vector_var);
   });
   w_.close();
 }

@@ -6,6 +6,14 @@
 #include "dsl/error.h"
 
 namespace krait {
+namespace {
+
+/// One operand of a sum, whose terms are added up before.
+std::string in_brackets(const std::string& value) {
+  return value.find(' ') == std::string::npos ? value : "(" + value + ")";
+}
+
+}  // namespace
 
 void CudaEmitter::emit(const ReduceTile& s) {
   // A thread sums its own points in the order of its registers, then the lanes that share a sum
@@ -19,23 +27,22 @@ void CudaEmitter::emit(const ReduceTile& s) {
   auto [width, vector_var] = vector_of(layout, vars);
   if (width > 1 && !summed(layout.registers[0].dim)) width = 1, vector_var = -1;
   std::vector<CudaOperand> operands, destinations;
-  std::set<int> read;
   for (const Access& access : s.operands) operands.push_back(operand(access, vars));
   for (const Access& access : s.destinations) destinations.push_back(operand(access, s.domain));
-  for (const Scalar& result : s.results)
-    for (const ScalarNode& node : result.nodes())
-      if (node.op == ScalarOp::operand) read.insert(node.operand);
+  const std::vector<int> uses = operand_uses(s.results, operands.size());
   const bool sum = s.kind == ReduceTile::Kind::sum;
   const DType compute = s.compute == DType::f64 ? DType::f64 : DType::f32;
   std::vector<DType> types;
   for (const CudaOperand& destination : destinations)
     types.push_back(destination.buffer->dtype == DType::i32 ? DType::i32 : compute);
   const auto combined = [&](std::size_t i, const std::string& a, const std::string& b) {
-    if (types[i] == DType::i32)
-      return sum ? "(" + a + " + " + b + ")" : "max(" + a + ", " + b + ")";
-    return sum ? "(" + a + " + " + b + ")" : call("greatest", compute) + "(" + a + ", " + b + ")";
+    if (types[i] == DType::i32) return sum ? a + " + " + b : "max(" + a + ", " + b + ")";
+    return sum ? a + " + " + b : call("greatest", compute) + "(" + a + ", " + b + ")";
   };
-  const auto total = [](std::size_t i) { return "total" + std::to_string(i); };
+  std::vector<std::string> totals;
+  for (const CudaOperand& destination : destinations)
+    totals.push_back(unique(name_of(destination) + "_new"));
+  const auto total = [&](std::size_t i) { return totals[i]; };
 
   // Two walks in one another: of the domain's registers, and inside of the summed ones.
   walked_ = &layout;
@@ -89,7 +96,7 @@ void CudaEmitter::emit(const ReduceTile& s) {
                              : padding_summed.empty() ? padding_kept
                                                       : padding_kept + " && " + padding_summed;
   if (!inside.empty()) w_.open("if (" + inside + ")");
-  const Loaded loaded = load_operands(operands, read, width, vector_var, 0);
+  const Loaded loaded = load_operands(operands, uses, width, vector_var, 0);
   if (width > 1) {
     w_.line("#pragma unroll");
     w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
@@ -98,14 +105,14 @@ void CudaEmitter::emit(const ReduceTile& s) {
     const std::vector<std::string> values =
         evaluate(s.results, loaded, operands, s.positions, s.compute, "i");
     for (std::size_t i = 0; i < values.size(); ++i)
-      w_.line(total(i) + " = " + combined(i, total(i), values[i]) + ";");
+      w_.line(total(i) + " = " + combined(i, total(i), in_brackets(values[i])) + ";");
     values_[vector_var] = at;
     w_.close();
   } else {
     const std::vector<std::string> values =
         evaluate(s.results, loaded, operands, s.positions, s.compute, "");
     for (std::size_t i = 0; i < values.size(); ++i)
-      w_.line(total(i) + " = " + combined(i, total(i), values[i]) + ";");
+      w_.line(total(i) + " = " + combined(i, total(i), in_brackets(values[i])) + ";");
   }
   close_all(kept_depth);
   std::uint32_t sharing = 0;

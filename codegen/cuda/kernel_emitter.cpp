@@ -10,27 +10,10 @@
 namespace krait {
 namespace {
 
-/// Letters, digits and underscores; a name that is a number only gets a letter in front.
-std::string identifier(const std::string& name) {
-  std::string made;
-  for (char c : name) {
-    if (c == '%')
-      made += 'v';
-    else
-      made += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  }
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0])) != 0) made = "v" + made;
-  // Statements number what is theirs: in0, out0, r0, e0, total0.
-  const std::size_t digits = made.find_last_not_of("0123456789") + 1;
-  const std::string word = made.substr(0, digits);
-  if (digits < made.size() && (word == "in" || word == "out" || word == "r" || word == "e" ||
-                               word == "total" || word == "p"))
-    made += "_";
-  return made;
-}
-
 /// With a word in front: a block may name its results as functions of the language are named.
-std::string entry_of(const TileProgram& program) { return "krait_" + identifier(program.name); }
+std::string entry_of(const TileProgram& program) {
+  return "krait_" + cuda_identifier(program.name);
+}
 
 /// The sum of terms, and a constant where it adds something or there is no term.
 std::string plus(const std::string& sum, std::int64_t constant) {
@@ -55,50 +38,6 @@ void CudaStride::add(const Stride& stride, std::int64_t factor) {
 CudaEmitter::CudaEmitter(const TileProgram& program, const CudaTarget& target)
     : program_(program), target_(target) {}
 
-std::string CudaEmitter::unique(const std::string& wanted) {
-  std::string name = wanted;
-  for (int i = 2; !taken_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
-  return name;
-}
-
-void CudaEmitter::name_everything() {
-  // Words of the language, of the frame, and of statements.
-  taken_ = {"tid",      "scratch",  "rest",      "i64",     "u64",      "int",      "for",
-            "if",       "else",     "float",     "double",  "const",    "char",     "return",
-            "long",     "void",     "short",     "signed",  "bool",     "static",   "struct",
-            "this",     "true",     "false",     "do",      "new",      "auto",     "delete",
-            "switch",   "case",     "goto",      "while",   "and",      "or",       "not",
-            "acc",      "lhs",      "rhs",       "running", "lost",     "term",     "kk",
-            "i",        "wide",     "min",       "max",     "abs",      "unsigned", "DEV",
-            "Four",     "Two",      "asm",       "class",   "enum",     "export",   "extern",
-            "inline",   "operator", "private",   "public",  "register", "sizeof",   "template",
-            "throw",    "try",      "catch",     "typedef", "union",    "using",    "virtual",
-            "volatile", "xor",      "namespace", "friend",  "default",  "continue", "break",
-            "explicit", "mutable",  "typename"};
-  const std::set<std::string> functions = prelude_names();
-  taken_.insert(functions.begin(), functions.end());
-  for (const Var& var : program_.vars) var_names_.push_back(unique(identifier(var.name)));
-  for (const Buffer& buffer : program_.buffers) {
-    const std::string name = identifier(buffer.name);
-    buffer_names_.push_back(unique(buffer.space == Space::global ? "g_" + name : name));
-  }
-  for (const TileProgram::Argument& argument : program_.arguments) {
-    std::string name = identifier(argument.symbol);
-    if (argument.kind == TileProgram::Argument::Kind::size) {
-      name = "size_" + name;
-    } else {
-      std::string of = "p" + std::to_string(argument.pointer);
-      for (const Buffer& buffer : program_.buffers)
-        if (buffer.pointer == argument.pointer) {
-          of = identifier(buffer.name);
-          break;
-        }
-      name = of + "_s" + std::to_string(argument.dim);
-    }
-    argument_names_.push_back(unique(name));
-  }
-}
-
 std::string CudaEmitter::type_of(DType dtype) const {
   switch (dtype) {
     case DType::f32: return "float";
@@ -111,53 +50,44 @@ std::string CudaEmitter::type_of(DType dtype) const {
 }
 
 std::string CudaEmitter::signature() const {
-  // A pointer may show as several buffers; the first names it.
-  std::map<int, const Buffer*> pointers;
-  for (const Buffer& buffer : program_.buffers)
-    if (buffer.pointer >= 0) {
-      const Buffer*& known = pointers[buffer.pointer];
-      if (known == nullptr || buffer.written) known = &buffer;
+  std::vector<std::string> parameters;
+  for (const Pointer& pointer : pointers_)
+    parameters.push_back(pointer.type + "* const " + pointer.name);
+  for (const std::string& argument : argument_names_) parameters.push_back("const i64 " + argument);
+  const std::string threads = std::to_string(32 * program_.warps);
+  std::string made = "extern \"C\" __global__ void __launch_bounds__(" + threads + ", 1)\n" +
+                     entry_of(program_) + "(";
+  std::size_t column = made.size() - made.find('\n');
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& parameter = parameters[i];
+    if (i > 0 && column + parameter.size() > 96) {
+      made += ",\n    " + parameter;
+      column = 4 + parameter.size();
+    } else {
+      made += (i > 0 ? ", " : "") + parameter;
+      column += 2 + parameter.size();
     }
-  std::string parameters;
-  const int count = pointers.empty() ? 0 : pointers.rbegin()->first + 1;
-  for (int pointer = 0; pointer < count; ++pointer) {
-    const auto found = pointers.find(pointer);
-    const std::string type = found == pointers.end() ? "const void"
-                                                     : (found->second->written ? "" : "const ") +
-                                                           type_of(found->second->dtype);
-    parameters += (parameters.empty() ? "" : ", ") + type + "* const p" + std::to_string(pointer);
   }
-  for (const std::string& argument : argument_names_)
-    parameters += (parameters.empty() ? "const i64 " : ", const i64 ") + argument;
-  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(32 * program_.warps) +
-         ", 1) " + entry_of(program_) + "(" + parameters + ")";
+  return made + ")";
 }
 
 void CudaEmitter::declare_buffers() {
   for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
     const Buffer& buffer = program_.buffers[i];
-    const std::string type = type_of(buffer.dtype);
-    const std::string& name = buffer_names_[i];
-    switch (buffer.space) {
-      case Space::global:
-        w_.line((buffer.written ? "" : "const ") + type + "* const " + name + " = " + "p" +
-                std::to_string(buffer.pointer) + ";");
-        break;
-      case Space::shared: {
-        const Buffer& root =
-            program_.buffers[static_cast<std::size_t>(memory_of(program_, static_cast<int>(i)))];
-        const std::int64_t byte =
-            root.scratch_offset +
-            memory_offset(program_, static_cast<int>(i)) * size_in_bytes(root.dtype);
-        w_.line(type + "* const " + name + " = (" + type + "*)(scratch + " + std::to_string(byte) +
-                ");");
-        break;
-      }
-      case Space::fragment:
-        w_.line(type + " " + name + "[" + std::to_string(buffer.layout->registers_per_thread()) +
-                "];");
-        break;
-      case Space::scalar: w_.line(type + " " + name + ";"); break;
+    if (buffer.space == Space::global || !is_root(static_cast<int>(i))) continue;
+    const std::string declared = type_of(buffer.dtype) + " " + buffer_names_[i];
+    if (buffer.space == Space::fragment) {
+      w_.line(declared + "[" + std::to_string(buffer.layout->registers_per_thread()) + "];");
+    } else if (buffer.space == Space::scalar) {
+      w_.line(declared + ";");
+    } else {
+      const Buffer& root =
+          program_.buffers[static_cast<std::size_t>(memory_of(program_, static_cast<int>(i)))];
+      const std::int64_t byte = root.scratch_offset + memory_offset(program_, static_cast<int>(i)) *
+                                                          size_in_bytes(root.dtype);
+      const std::string type = type_of(buffer.dtype);
+      w_.line(type + "* const " + buffer_names_[i] + " = (" + type + "*)(scratch + " +
+              std::to_string(byte) + ");");
     }
   }
 }
@@ -226,25 +156,31 @@ std::string CudaEmitter::int_index(const Index& index) const {
 }
 
 void CudaEmitter::emit_body(const std::vector<Statement>& body) {
-  for (const Statement& statement : body) std::visit([&](const auto& s) { emit(s); }, statement);
+  for (const Statement& statement : body) {
+    const std::size_t names = made_.size();
+    title(statement);
+    std::visit([&](const auto& s) { emit(s); }, statement);
+    forget(names);
+  }
 }
 
 void CudaEmitter::emit(const For& s) {
   const Var& var = program_.vars[static_cast<std::size_t>(s.var)];
   const std::string& name = var_names_[static_cast<std::size_t>(s.var)];
-  std::string from = "0", to = "(int)" + size(var.extent);
-  w_.open("");
-  if (s.block_var >= 0) {
-    const std::string each = unique(name + "_each");
-    w_.line("const int " + each + " = (int)((" + size(var.extent) + " + " +
-            std::to_string(s.blocks - 1) + ") / " + std::to_string(s.blocks) + ");");
-    from = "(int)(" + value(s.block_var) + " * (i64)" + each + " < " + size(var.extent) + " ? " +
-           value(s.block_var) + " * (i64)" + each + " : " + size(var.extent) + ")";
-    to = "(int)(" + from + " + (i64)" + each + " < " + size(var.extent) + " ? " + from + " + " +
-         each + " : " + size(var.extent) + ")";
+  const std::string count = size(var.extent);
+  std::string begin = "0", end = var.extent.is_constant() ? count : "(int)" + count;
+  const bool in_block = s.block_var >= 0;
+  if (in_block) {
+    const std::string each = unique(name + "_each"), last = count;
+    begin = unique(name + "_begin"), end = unique(name + "_end");
+    w_.open("");
+    w_.line("const i64 " + each + " = (" + count + " + " + std::to_string(s.blocks - 1) + ") / " +
+            std::to_string(s.blocks) + ";");
+    prelude_.insert("least_i64");
+    w_.line("const int " + begin + " = (int)least_i64(" + value(s.block_var) + " * " + each + ", " +
+            count + ");");
+    w_.line("const int " + end + " = (int)least_i64(" + begin + " + " + each + ", " + count + ");");
   }
-  const std::string begin = unique(name + "_begin"), end = unique(name + "_end");
-  w_.line("const int " + begin + " = " + from + ", " + end + " = " + to + ";");
   w_.line(s.unroll ? "#pragma unroll" : "#pragma unroll 1");
   if (s.reverse)
     w_.open("for (int " + name + " = " + end + " - 1; " + name + " >= " + begin + "; --" + name +
@@ -255,7 +191,7 @@ void CudaEmitter::emit(const For& s) {
   emit_body(s.body);
   values_.erase(s.var);
   w_.close();
-  w_.close();
+  if (in_block) w_.close();
 }
 
 namespace {
@@ -286,7 +222,6 @@ std::string without_unused(const std::string& text) {
     if (start == std::string::npos || equals == std::string::npos) continue;
     const std::string head = line.substr(start, equals - start);
     if (head.rfind("const ", 0) != 0 && head.find("* const ") == std::string::npos) continue;
-    if (line.find("_begin = ") != std::string::npos) continue;
     const std::string name = head.substr(head.find_last_of(" *") + 1);
     bool used = false;
     for (std::size_t after = i + 1; after < lines.size() && !used; ++after) {
@@ -318,9 +253,10 @@ std::string CudaEmitter::run() {
   declare_buffers();
   emit_body(program_.body);
   w_.close();
-  std::string title = program_.title.empty() ? program_.name : program_.title;
-  return "// " + title + "\n" + prelude_text(prelude_, target_.exact) + "\n" +
-         without_unused(w_.text());
+  CudaWriter head;
+  heading(head);
+  return head.text() +
+         broken_lines(prelude_text(prelude_, target_.exact) + "\n" + without_unused(w_.text()));
 }
 
 KernelSource emit_cuda(const TileProgram& program, const CudaTarget& target) {

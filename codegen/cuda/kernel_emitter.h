@@ -1,11 +1,14 @@
 // Shared state of the CUDA emitter: one object per kernel, a file per kind of statement.
 //
 // Notation of the text that it writes:
-//   g_NAME      pointer of a tensor in memory           NAME_s0, NAME_s1   its strides, elements
-//   NAME        buffer on chip; vN for an unnamed one   NAME_at            a pointer for one
-//   statement NAME_room   positions of a tile that lie inside     NAME_wide          wide
-//   accesses are aligned tid, lane, warp                                     rN loops over
-//   registers
+//   NAME           a tensor in memory, a buffer on chip; what a block gave no name is NAME_tile
+//                  where it is a part of the tensor NAME, else vN for the graph's %N
+//   NAME_stride_X  its stride along axis X, in elements      X_size  the size X
+//   NAME_at        where the part of a statement starts      NAME_v  what a thread read of it
+//   NAME_room      positions of a tile that lie inside       NAME_new  what it will write
+//   NAME_wide      whether wide accesses are aligned
+//   X_0            where a thread starts along axis X        rN      its loops over registers
+//   tid            the thread                                eN      parts of expressions
 #pragma once
 
 #include <functional>
@@ -57,9 +60,24 @@ class CudaEmitter {
   std::string run();
 
  private:
-  // ---- kernel_emitter.cpp: the frame, names, sizes
+  // ---- names.cpp
   void name_everything();
+  void name_pointers();
+  void name_buffers();
+  void name_arguments();
+  /// A name that nothing else bears, until the statement that it is made in ends.
   std::string unique(const std::string& wanted);
+  /// All but the first `count` names that were made.
+  void forget(std::size_t count);
+  /// Whether the buffer bears a name of its own: an alias from the first element on goes by that of
+  /// the memory.
+  bool is_root(int buffer) const;
+
+  // ---- titles.cpp
+  void heading(CudaWriter& out) const;
+  void title(const Statement& statement);
+
+  // ---- kernel_emitter.cpp: the frame, sizes
   std::string signature() const;
   void declare_buffers();
   void emit_grid();
@@ -112,17 +130,22 @@ class CudaEmitter {
     std::vector<std::string> names;
     std::vector<bool> arrays;
   };
-  Loaded load_operands(const std::vector<CudaOperand>& operands, const std::set<int>& wanted,
+  /// `uses`: how often each operand is read; what is read once is read in its place.
+  Loaded load_operands(const std::vector<CudaOperand>& operands, const std::vector<int>& uses,
                        int width, int vector_var, double fill);
+  static std::vector<int> operand_uses(const std::vector<Scalar>& results, std::size_t count);
+  const std::string& name_of(const CudaOperand& operand) const;
   void store_vector(const CudaOperand& operand, const std::string& array, int width,
                     int vector_var);
 
   // ---- scalar_text.cpp
   /// Expressions of one point; lines for what is used twice are written before.
+  using Positions = std::vector<std::pair<std::string, Index>>;
+  class Expression;
   std::vector<std::string> evaluate(const std::vector<Scalar>& results, const Loaded& loaded,
                                     const std::vector<CudaOperand>& operands,
-                                    const std::vector<std::pair<std::string, Index>>& positions,
-                                    DType compute, const std::string& lane_index);
+                                    const Positions& positions, DType compute,
+                                    const std::string& lane_index);
   std::string literal(double value, DType dtype) const;
   std::string call(const std::string& function, DType dtype);
   std::string convert(const std::string& value, DType from, DType to) const;
@@ -132,15 +155,24 @@ class CudaEmitter {
   CudaWriter w_;
   std::map<int, std::string> values_;  // text of the variables that are set
   std::vector<std::string> var_names_, buffer_names_, argument_names_;
+  struct Pointer {
+    std::string name, type;
+  };
+  std::vector<Pointer> pointers_;
+  TileProgram named_;  // variables and buffers by these names, for titles
   std::set<std::string> taken_;
+  std::vector<std::string> made_;         // names taken, in order
   std::set<std::string> prelude_;         // functions that were called
   std::map<int, std::string> registers_;  // loop counters by register loop of the current walk
   const Layout* walked_ = nullptr;
-  int temporaries_ = 0;
 };
 
+/// Letters, digits and underscores.
+std::string cuda_identifier(const std::string& name);
 /// All names that functions of the prelude have or use.
 std::set<std::string> prelude_names();
+/// Whether math=exact makes another text of these, or of what they call.
+bool prelude_has_twins(const std::set<std::string>& functions);
 /// The functions named, those that they call, and the types; in a fixed order.
 std::string prelude_text(const std::set<std::string>& functions, bool exact);
 

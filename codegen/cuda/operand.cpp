@@ -12,6 +12,12 @@ bool one_of(int var, const std::vector<int>& variables) {
   return std::find(variables.begin(), variables.end(), var) != variables.end();
 }
 
+/// For a place behind + or -: in brackets where it is a sum itself.
+std::string in_sum(const std::string& text) {
+  const bool sum = text.find(" + ") != std::string::npos || text.find(" - ") != std::string::npos;
+  return sum ? "(" + text + ")" : text;
+}
+
 }  // namespace
 
 bool CudaOperand::guarded_by(int var) const {
@@ -50,16 +56,16 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     CudaStride one;
     one.add(stride, 1);
     if (one.is(0)) continue;
-    const bool sum = outer.find(' ') != std::string::npos;
     offset += offset.empty() ? "" : " + ";
-    offset += one.is(1) ? outer : (sum ? "(" + outer + ")" : outer) + " * " + stride_text(one);
+    offset += one.is(1) ? outer : in_sum(outer) + " * " + stride_text(one);
   }
   for (auto it = made.strides.begin(); it != made.strides.end();)
     it = it->second.is(0) ? made.strides.erase(it) : std::next(it);
   if (!offset.empty()) {
     made.base = unique(name + "_at");
     w_.line((buffer.written || buffer.space == Space::shared ? "" : "const ") +
-            type_of(buffer.dtype) + "* const " + made.base + " = " + name + " + (" + offset + ");");
+            type_of(buffer.dtype) + "* const " + made.base + " = " + name + " + " + in_sum(offset) +
+            ";");
   }
   for (int d : access.guarded) {
     const Leaves sides = leaves(program_, access, d);
@@ -77,8 +83,8 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     };
     if (sides.above)
       guard.room = bound(
-          "room", size(buffer.dims[static_cast<std::size_t>(d)].extent) + " - (" + outer + ")");
-    if (sides.below) guard.from = bound("from", "-(" + outer + ")");
+          "room", size(buffer.dims[static_cast<std::size_t>(d)].extent) + " - " + in_sum(outer));
+    if (sides.below) guard.from = bound("from", "-" + in_sum(outer));
     made.guards.push_back(std::move(guard));
   }
   if (access.wide.elements == 1) return made;
@@ -94,8 +100,9 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
       strides +=
           (strides.empty() ? "" : " | ") + argument_names_[static_cast<std::size_t>(argument)];
     std::string test = "((u64)" + made.base + " & " + bytes + ") == 0";
+    if (access.wide.strides_tested.size() > 1) strides = "(" + strides + ")";
     if (!strides.empty())
-      test += " && ((" + strides + ") & " + std::to_string(access.wide.elements - 1) + ") == 0";
+      test += " && (" + strides + " & " + std::to_string(access.wide.elements - 1) + ") == 0";
     w_.line("const bool " + made.wide + " = " + test + ";");
   }
   return made;

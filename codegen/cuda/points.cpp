@@ -51,7 +51,9 @@ std::vector<std::string> CudaEmitter::stand(const Layout& layout, const std::vec
     base[d] = coordinate(static_cast<int>(d), layout);
     if (base[d] == "0") continue;
     const std::string name = unique(var_names_[static_cast<std::size_t>(vars[d])] + "_0");
-    w_.line("const int " + name + " = " + base[d] + ";");
+    const bool one = base[d].front() == '(' && base[d].find(')') + 1 == base[d].size();
+    w_.line("const int " + name + " = " + (one ? base[d].substr(1, base[d].size() - 2) : base[d]) +
+            ";");
     base[d] = name;
   }
   return base;

@@ -2,6 +2,7 @@
 //
 // Elementary functions compute what codegen/llvm/vector_math.h computes, step by step, with its
 // bounds; with math=exact bit by bit. Else exp is by ex2.approx: at most 2 ulp more.
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -261,6 +262,7 @@ std::vector<Function> make_functions(bool exact) {
        "  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;\n"
        "}\n",
        {}},
+      {"least_i64", "DEV i64 least_i64(i64 a, i64 b) { return a < b ? a : b; }\n", {}},
       {"Four", "struct __align__(16) Four { float x, y, z, w; };\n", {}},
       {"Two", "struct __align__(8) Two { float x, y; };\n", {}},
       {"load4",
@@ -334,6 +336,14 @@ const std::vector<Function>& all_functions(bool exact) {
   return exact ? precise : fast;
 }
 
+/// The functions and those that they call: these stand before them.
+std::set<std::string> with_calls(const std::vector<Function>& all, std::set<std::string> wanted) {
+  for (auto function = all.rbegin(); function != all.rend(); ++function)
+    if (wanted.count(function->name) != 0)
+      wanted.insert(function->calls.begin(), function->calls.end());
+  return wanted;
+}
+
 }  // namespace
 
 std::set<std::string> prelude_names() {
@@ -343,12 +353,17 @@ std::set<std::string> prelude_names() {
   return names;
 }
 
+bool prelude_has_twins(const std::set<std::string>& functions) {
+  const std::vector<Function>& all = all_functions(false);
+  const std::set<std::string> wanted = with_calls(all, functions);
+  return std::any_of(all.begin(), all.end(), [&](const Function& function) {
+    return function.has_twin && function.fast && wanted.count(function.name) != 0;
+  });
+}
+
 std::string prelude_text(const std::set<std::string>& functions, bool exact) {
   const std::vector<Function>& all = all_functions(exact);
-  std::set<std::string> wanted = functions;
-  for (auto function = all.rbegin(); function != all.rend(); ++function)
-    if (wanted.count(function->name) != 0)
-      wanted.insert(function->calls.begin(), function->calls.end());
+  std::set<std::string> wanted = with_calls(all, functions);
   std::string text =
       "typedef long long i64;\n"
       "typedef unsigned long long u64;\n"

@@ -60,150 +60,212 @@ const char* function_of(ScalarOp op) {
   }
 }
 
+/// How tightly the outermost operator of a text binds, as C++ has it.
+enum Level : std::uint8_t { primary, unary, product, sum, relation, equality, conjunction, choice };
+
 }  // namespace
 
-std::vector<std::string> CudaEmitter::evaluate(
-    const std::vector<Scalar>& results, const Loaded& loaded,
-    const std::vector<CudaOperand>& operands,
-    const std::vector<std::pair<std::string, Index>>& positions, DType compute,
-    const std::string& lane_index) {
-  const DType real_type = compute == DType::f64 ? DType::f64 : DType::f32;
-  std::vector<bool> integers;
-  for (const CudaOperand& operand : operands)
-    integers.push_back(operand.buffer->dtype == DType::i32);
-  std::vector<std::string> made;
-  for (const Scalar& scalar : results) {
-    const std::vector<ScalarKind> kinds = scalar.kinds(integers);
-    std::vector<int> uses(scalar.nodes().size(), 0);
-    for (const ScalarNode& node : scalar.nodes())
+/// The texts of one expression, node by node.
+class CudaEmitter::Expression {
+ public:
+  Expression(CudaEmitter& emitter, const Scalar& scalar, const Loaded& loaded,
+             const std::vector<CudaOperand>& operands, const Positions& positions, DType real,
+             const std::string& lane_index)
+      : emitter_(emitter),
+        scalar_(scalar),
+        loaded_(loaded),
+        operands_(operands),
+        positions_(positions),
+        real_type_(real),
+        lane_index_(lane_index) {
+    std::vector<bool> integers;
+    for (const CudaOperand& operand : operands)
+      integers.push_back(operand.buffer->dtype == DType::i32);
+    kinds_ = scalar.kinds(integers);
+  }
+
+  std::string run() {
+    std::vector<int> uses(scalar_.nodes().size(), 0);
+    for (const ScalarNode& node : scalar_.nodes())
       for (int arg : node.args)
         if (arg >= 0) ++uses[static_cast<std::size_t>(arg)];
-    std::vector<std::string> texts(scalar.nodes().size());
-    const auto as_real = [&](int id) {
-      const ScalarNode& node = scalar.nodes()[static_cast<std::size_t>(id)];
-      if (node.op == ScalarOp::constant) return literal(node.value, real_type);
-      const std::string& of = texts[static_cast<std::size_t>(id)];
-      return kinds[static_cast<std::size_t>(id)] == ScalarKind::real
-                 ? of
-                 : "(" + type_of(real_type) + ")" + of;
-    };
-    const auto as_whole = [&](int id) {
-      const ScalarNode& node = scalar.nodes()[static_cast<std::size_t>(id)];
-      if (node.op == ScalarOp::constant) return literal(node.value, DType::i32);
-      const std::string& of = texts[static_cast<std::size_t>(id)];
-      return kinds[static_cast<std::size_t>(id)] == ScalarKind::integer ? of : "(int)" + of;
-    };
-    const auto as_bool = [&](int id) {
-      const std::string& of = texts[static_cast<std::size_t>(id)];
-      return kinds[static_cast<std::size_t>(id)] == ScalarKind::boolean ? of : "(" + of + " != 0)";
-    };
-    for (std::size_t id = 0; id < scalar.nodes().size(); ++id) {
-      const ScalarNode& node = scalar.nodes()[id];
-      const auto [x, y, z] = node.args;
-      const bool whole = kinds[id] == ScalarKind::integer;
-      const auto binary = [&](const char* sign) {
-        return whole ? "(" + as_whole(x) + sign + as_whole(y) + ")"
-                     : "(" + as_real(x) + sign + as_real(y) + ")";
-      };
-      const auto compare = [&](const char* sign) {
-        const bool of_whole = kinds[static_cast<std::size_t>(x)] != ScalarKind::real &&
-                              kinds[static_cast<std::size_t>(y)] != ScalarKind::real;
-        return of_whole ? "(" + as_whole(x) + sign + as_whole(y) + ")"
-                        : "(" + as_real(x) + sign + as_real(y) + ")";
-      };
-      std::string text_of;
-      switch (node.op) {
-        case ScalarOp::constant:
-          text_of = literal(node.value, whole ? DType::i32 : real_type);
-          break;
-        case ScalarOp::operand: {
-          const auto number = static_cast<std::size_t>(node.operand);
-          text_of =
-              loaded.names.at(number) + (loaded.arrays.at(number) ? "[" + lane_index + "]" : "");
-          const DType of = operands[number].buffer->dtype;
-          if (of != DType::i32) text_of = convert(text_of, of, real_type);
-          break;
-        }
-        case ScalarOp::index: {
-          const Index* index = nullptr;
-          for (const auto& [axis, position] : positions)
-            if (axis == node.axis) index = &position;
-          KRAIT_ASSERT(index != nullptr, "the position along ", node.axis, " is not given");
-          text_of = "(" + int_index(*index) + ")";
-          break;
-        }
-        case ScalarOp::extent: text_of = "(int)" + size(node.extent); break;
-        case ScalarOp::neg: text_of = "(-" + (whole ? as_whole(x) : as_real(x)) + ")"; break;
-        case ScalarOp::abs:
-          if (whole)
-            text_of = "abs(" + as_whole(x) + ")";
-          else
-            text_of = (real_type == DType::f64 ? "fabs(" : "fabsf(") + as_real(x) + ")";
-          break;
-        case ScalarOp::nonpositive: text_of = whole ? as_whole(x) : as_real(x); break;
-        case ScalarOp::logical_not: text_of = "(!" + as_bool(x) + ")"; break;
-        case ScalarOp::add: text_of = binary(" + "); break;
-        case ScalarOp::sub: text_of = binary(" - "); break;
-        case ScalarOp::mul: text_of = binary(" * "); break;
-        case ScalarOp::div: text_of = "(" + as_real(x) + " / " + as_real(y) + ")"; break;
-        case ScalarOp::less: text_of = compare(" < "); break;
-        case ScalarOp::less_equal: text_of = compare(" <= "); break;
-        case ScalarOp::equal: text_of = compare(" == "); break;
-        case ScalarOp::logical_and: text_of = "(" + as_bool(x) + " && " + as_bool(y) + ")"; break;
-        case ScalarOp::logical_or: text_of = "(" + as_bool(x) + " || " + as_bool(y) + ")"; break;
-        case ScalarOp::select: {
-          const bool boolean = kinds[id] == ScalarKind::boolean;
-          const auto part = [&](int arg) {
-            return boolean ? as_bool(arg) : whole ? as_whole(arg) : as_real(arg);
-          };
-          text_of = "(" + as_bool(x) + " ? " + part(y) + " : " + part(z) + ")";
-          break;
-        }
-        case ScalarOp::min:
-        case ScalarOp::max:
-          if (whole) {
-            text_of = std::string(node.op == ScalarOp::min ? "min" : "max") + "(" + as_whole(x) +
-                      ", " + as_whole(y) + ")";
-            break;
-          }
-          text_of =
-              call(function_of(node.op), real_type) + "(" + as_real(x) + ", " + as_real(y) + ")";
-          break;
-        case ScalarOp::floor:
-          if (whole) {
-            const ScalarNode& of = scalar.nodes()[static_cast<std::size_t>(x)];
-            if (of.op != ScalarOp::div) {
-              text_of = as_whole(x);
-            } else {
-              prelude_.insert("floor_div");
-              text_of = "floor_div(" + as_whole(of.args[0]) + ", " + as_whole(of.args[1]) + ")";
-            }
-            break;
-          }
-          [[fallthrough]];
-        default: {
-          const char* function = function_of(node.op);
-          KRAIT_ASSERT(function != nullptr, name(node.op), " is no function of the CUDA emitter");
-          text_of = call(function, real_type) + "(" + as_real(x) + ")";
-        }
+    for (std::size_t id = 0; id < scalar_.nodes().size(); ++id) {
+      Text made = text_of(static_cast<int>(id));
+      if (arity(node(static_cast<int>(id)).op) > 0 && uses[id] > 1) {
+        const std::string name = emitter_.unique("e");
+        const ScalarKind kind = kinds_[id];
+        const std::string type = kind == ScalarKind::boolean   ? "bool"
+                                 : kind == ScalarKind::integer ? "int"
+                                                               : emitter_.type_of(real_type_);
+        emitter_.w_.line("const " + type + " " + name + " = " + made.text + ";");
+        made = {name, primary};
       }
-      const bool leaf = arity(node.op) == 0;
-      if (!leaf && uses[id] > 1) {
-        const std::string temporary = unique("e" + std::to_string(temporaries_++));
-        const std::string type =
-            kinds[id] == ScalarKind::boolean ? "bool" : (whole ? "int" : type_of(real_type));
-        w_.line("const " + type + " " + temporary + " = " + text_of + ";");
-        text_of = temporary;
-      }
-      texts[id] = text_of;
+      texts_.push_back(std::move(made));
     }
-    const int root = scalar.root_index();
-    made.push_back(kinds[static_cast<std::size_t>(root)] == ScalarKind::boolean
-                       ? texts[static_cast<std::size_t>(root)]
-                   : kinds[static_cast<std::size_t>(root)] == ScalarKind::integer
-                       ? texts[static_cast<std::size_t>(root)]
-                       : as_real(root));
+    const int root = scalar_.root_index();
+    return kind(root) == ScalarKind::real ? real(root, choice) : texts_.back().text;
   }
+
+ private:
+  struct Text {
+    std::string text;
+    Level level = primary;
+  };
+
+  const ScalarNode& node(int id) const { return scalar_.nodes()[static_cast<std::size_t>(id)]; }
+  ScalarKind kind(int id) const { return kinds_[static_cast<std::size_t>(id)]; }
+
+  static std::string bracketed(const Text& text, Level most) {
+    return text.level > most ? "(" + text.text + ")" : text.text;
+  }
+  /// The node as a number of that kind, for a place where nothing looser than `most` may stand.
+  std::string real(int id, Level most) const {
+    if (node(id).op == ScalarOp::constant) return emitter_.literal(node(id).value, real_type_);
+    const Text& of = texts_[static_cast<std::size_t>(id)];
+    if (kind(id) == ScalarKind::real) return bracketed(of, most);
+    return "(" + emitter_.type_of(real_type_) + ")" + bracketed(of, unary);
+  }
+  std::string whole(int id, Level most) const {
+    if (node(id).op == ScalarOp::constant) return emitter_.literal(node(id).value, DType::i32);
+    const Text& of = texts_[static_cast<std::size_t>(id)];
+    if (kind(id) == ScalarKind::integer) return bracketed(of, most);
+    return "(int)" + bracketed(of, unary);
+  }
+  std::string boolean(int id, Level most) const {
+    const Text& of = texts_[static_cast<std::size_t>(id)];
+    if (kind(id) == ScalarKind::boolean) return bracketed(of, most);
+    return bracketed({bracketed(of, relation) + " != 0", equality}, most);
+  }
+  /// As `whole` says.
+  std::string number(bool is_whole, int id, Level most) const {
+    return is_whole ? whole(id, most) : real(id, most);
+  }
+
+  /// Operators group to the left: what stands right of one of its own kind keeps its brackets, so
+  /// that sums are rounded in the order of the expression.
+  Text binary(bool is_whole, int x, const char* sign, int y, Level level) const {
+    const Level tighter = static_cast<Level>(level - 1);
+    return {number(is_whole, x, level) + sign + number(is_whole, y, tighter), level};
+  }
+  Text compare(int x, const char* sign, int y, Level level) const {
+    const bool is_whole = kind(x) != ScalarKind::real && kind(y) != ScalarKind::real;
+    return {number(is_whole, x, sum) + sign + number(is_whole, y, sum), level};
+  }
+  /// A text that others made, of a sum or a product.
+  static Text loosest(const std::string& made) {
+    const auto has = [&](const char* sign) { return made.find(sign) != std::string::npos; };
+    return {made, has(" + ") || has(" - ") ? sum
+                  : has(" * ")             ? product
+                  : has("(")               ? unary
+                                           : primary};
+  }
+  /// What is the argument itself.
+  Text same(bool is_whole, int x) const {
+    const ScalarKind wanted = is_whole ? ScalarKind::integer : ScalarKind::real;
+    if (node(x).op != ScalarOp::constant && kind(x) == wanted)
+      return texts_[static_cast<std::size_t>(x)];
+    return {number(is_whole, x, unary), unary};
+  }
+  Text called(const char* function, int x) {
+    return {emitter_.call(function, real_type_) + "(" + real(x, choice) + ")"};
+  }
+
+  Text operand(const ScalarNode& node) const {
+    const auto number = static_cast<std::size_t>(node.operand);
+    const std::string value =
+        loaded_.names.at(number) + (loaded_.arrays.at(number) ? "[" + lane_index_ + "]" : "");
+    const DType of = operands_[number].buffer->dtype;
+    if (of == DType::i32 || of == real_type_) return {value};
+    return {emitter_.convert(value, of, real_type_), unary};
+  }
+  Text index(const ScalarNode& node) const {
+    for (const auto& [axis, position] : positions_)
+      if (axis == node.axis) return loosest(emitter_.int_index(position));
+    throw InternalError(text("the position along ", node.axis, " is not given"));
+  }
+  Text select(const ScalarNode& node, ScalarKind kind) const {
+    const auto part = [&](int arg) {
+      return kind == ScalarKind::boolean ? boolean(arg, conjunction)
+                                         : number(kind == ScalarKind::integer, arg, conjunction);
+    };
+    const auto [condition, yes, no] = node.args;
+    return {boolean(condition, conjunction) + " ? " + part(yes) + " : " + part(no), choice};
+  }
+  Text floor(bool is_whole, int x) {
+    if (!is_whole) return called("floor_", x);
+    if (node(x).op != ScalarOp::div) return same(is_whole, x);
+    emitter_.prelude_.insert("floor_div");
+    return {"floor_div(" + whole(node(x).args[0], choice) + ", " + whole(node(x).args[1], choice) +
+            ")"};
+  }
+
+  Text text_of(int id) {
+    const ScalarNode& node = this->node(id);
+    const auto [x, y, z] = node.args;
+    const bool is_whole = kind(id) == ScalarKind::integer;
+    switch (node.op) {
+      case ScalarOp::constant:
+        return {emitter_.literal(node.value, is_whole ? DType::i32 : real_type_)};
+      case ScalarOp::operand: return operand(node);
+      case ScalarOp::index: return index(node);
+      case ScalarOp::extent: return {"(int)" + emitter_.size(node.extent), unary};
+      case ScalarOp::neg: return {"-" + number(is_whole, x, primary), unary};
+      case ScalarOp::abs: {
+        const char* function = is_whole ? "abs" : real_type_ == DType::f64 ? "fabs" : "fabsf";
+        return {function + ("(" + number(is_whole, x, choice)) + ")"};
+      }
+      case ScalarOp::nonpositive: return same(is_whole, x);
+      case ScalarOp::logical_not: return {"!" + boolean(x, primary), unary};
+      case ScalarOp::add: return binary(is_whole, x, " + ", y, sum);
+      case ScalarOp::sub: return binary(is_whole, x, " - ", y, sum);
+      case ScalarOp::mul: return binary(is_whole, x, " * ", y, product);
+      case ScalarOp::div: return binary(false, x, " / ", y, product);
+      case ScalarOp::less: return compare(x, " < ", y, relation);
+      case ScalarOp::less_equal: return compare(x, " <= ", y, relation);
+      case ScalarOp::equal: return compare(x, " == ", y, equality);
+      case ScalarOp::logical_and:
+        return {boolean(x, equality) + " && " + boolean(y, equality), conjunction};
+      // In brackets always: compilers warn of one operator inside the other.
+      case ScalarOp::logical_or:
+        return {"(" + boolean(x, equality) + " || " + boolean(y, equality) + ")"};
+      case ScalarOp::select: return select(node, kind(id));
+      case ScalarOp::min:
+      case ScalarOp::max: {
+        const std::string function = !is_whole ? emitter_.call(function_of(node.op), real_type_)
+                                     : node.op == ScalarOp::min ? "min"
+                                                                : "max";
+        return {function + "(" + number(is_whole, x, choice) + ", " + number(is_whole, y, choice) +
+                ")"};
+      }
+      case ScalarOp::floor: return floor(is_whole, x);
+      default: break;
+    }
+    const char* function = function_of(node.op);
+    KRAIT_ASSERT(function != nullptr, name(node.op), " is no function of the CUDA emitter");
+    return called(function, x);
+  }
+
+  CudaEmitter& emitter_;
+  const Scalar& scalar_;
+  const Loaded& loaded_;
+  const std::vector<CudaOperand>& operands_;
+  const Positions& positions_;
+  const DType real_type_;
+  const std::string& lane_index_;
+  std::vector<ScalarKind> kinds_;
+  std::vector<Text> texts_;
+};
+
+std::vector<std::string> CudaEmitter::evaluate(const std::vector<Scalar>& results,
+                                               const Loaded& loaded,
+                                               const std::vector<CudaOperand>& operands,
+                                               const Positions& positions, DType compute,
+                                               const std::string& lane_index) {
+  const DType real_type = compute == DType::f64 ? DType::f64 : DType::f32;
+  std::vector<std::string> made;
+  for (const Scalar& scalar : results)
+    made.push_back(
+        Expression(*this, scalar, loaded, operands, positions, real_type, lane_index).run());
   return made;
 }
 

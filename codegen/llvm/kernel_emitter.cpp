@@ -81,7 +81,7 @@ std::string KernelEmitter::run() {
   emit_body(program_.body);
   b_.end_loop(loop);
 
-  std::string out = "; " + program_.title + "\n\n";
+  std::string out = program_.title.empty() ? "" : "; schedule: " + program_.title + "\n\n";
   out += "define void @" + program_.name +
          "(ptr noalias readonly %buffers, ptr noalias readonly %arguments, ptr noalias %scratch, "
          "i64 %begin, i64 %end) #0 {\nentry:\n" +

@@ -25,7 +25,8 @@ class Printer {
   explicit Printer(const TileProgram& program) : program_(program) {}
 
   std::string text() {
-    out_ << "kernel " << program_.name << "  // " << program_.title << '\n';
+    out_ << "kernel " << program_.name << '\n';
+    if (!program_.title.empty()) out_ << "schedule " << program_.title << '\n';
     if (!program_.grid.empty()) out_ << "grid " << domain(program_.grid) << '\n';
     for (const Var& var : program_.vars)
       if (var.kind == VarKind::size)
@@ -41,6 +42,25 @@ class Printer {
   std::string statement(const Statement& s) {
     std::visit([&](const auto& it) { print(it, 0); }, s);
     return out_.str();
+  }
+
+  std::string access(const Access& access) const {
+    if (access.buffer < 0 || access.buffer >= static_cast<int>(program_.buffers.size()))
+      return "buffer" + std::to_string(access.buffer) + "[]";
+    std::string text = program_.buffers[access.buffer].name + '[';
+    for (std::size_t d = 0; d < access.index.size(); ++d) {
+      if (d > 0) text += ", ";
+      text += index(access.index[d]);
+      for (int guarded : access.guarded)
+        if (guarded == static_cast<int>(d)) text += '?';
+    }
+    text += ']';
+    if (access.wide.elements == 1) return text;
+    text += " by " + std::to_string(access.wide.elements) + ' ' + var(access.wide.var);
+    if (access.wide.address_tested) text += " if aligned";
+    for (int argument : access.wide.strides_tested)
+      text += " and argument " + std::to_string(argument);
+    return text;
   }
 
  private:
@@ -63,31 +83,6 @@ class Printer {
     }
     if (index.constant == 0 && !text.empty()) return text;
     return text + (text.empty() || index.constant < 0 ? "" : "+") + std::to_string(index.constant);
-  }
-
-  std::string access(const Access& access) const {
-    if (access.buffer < 0 || access.buffer >= static_cast<int>(program_.buffers.size()))
-      return "buffer" + std::to_string(access.buffer) + "[]";
-    std::string text = program_.buffers[access.buffer].name + '[';
-    for (std::size_t d = 0; d < access.index.size(); ++d) {
-      if (d > 0) text += ", ";
-      text += index(access.index[d]);
-      for (int guarded : access.guarded)
-        if (guarded == static_cast<int>(d)) text += '?';
-    }
-    text += ']';
-    if (access.wide.elements == 1) return text;
-    text += " by " + std::to_string(access.wide.elements) + ' ' + var(access.wide.var);
-    if (access.wide.address_tested) text += " if aligned";
-    for (int argument : access.wide.strides_tested)
-      text += " and argument " + std::to_string(argument);
-    return text;
-  }
-
-  std::string accesses(const std::vector<Access>& all) const {
-    std::string text;
-    for (const Access& one : all) text += (text.empty() ? "" : ", ") + access(one);
-    return text;
   }
 
   std::string domain(const std::vector<int>& variables) const {
@@ -205,6 +200,10 @@ class Printer {
 }  // namespace
 
 std::string to_text(const TileProgram& program) { return Printer(program).text(); }
+
+std::string to_text(const TileProgram& program, const Access& access) {
+  return Printer(program).access(access);
+}
 
 std::string to_text(const TileProgram& program, const Statement& statement) {
   return Printer(program).statement(statement);

@@ -205,7 +205,7 @@ struct ScanTile {
 // --------------------------------------------------------------------------------------- program
 struct TileProgram {
   std::string name;   // the kernel's
-  std::string title;  // what it computes, for the first comment
+  std::string title;  // the keys of the schedule that it obeys, for the first comment
   std::vector<Var> vars;
   std::vector<int> grid;  // grid variables, slowest first
   std::vector<Buffer> buffers;
@@ -241,6 +241,8 @@ void visit_statements(const std::vector<Statement>& body, const Function& f);
 std::string to_text(const TileProgram& program);
 /// One statement of it, with its body.
 std::string to_text(const TileProgram& program, const Statement& statement);
+/// "name[index, index]"; a mark ? behind what is guarded.
+std::string to_text(const TileProgram& program, const Access& access);
 
 /// Bounds of every unguarded access by the ranges of its variables, on-chip reads before writes,
 /// domains that do not fit, dtypes of Mma; throws InternalError with the statement's text.

@@ -180,7 +180,8 @@ TEST_CASE("ranges compare sizes as sums of symbols", "[codegen][verify]") {
 TEST_CASE("the text of a program is stable and tells everything", "[codegen][print]") {
   Sound sound;
   CHECK(to_text(sound.program()) ==
-        "kernel sound  // a test\n"
+        "kernel sound\n"
+        "schedule a test\n"
         "argument 0 = t\n"
         "global f32 x[t t by 1] pointer 0\n"
         "global f32 y[t t by 1] pointer 1 written\n"

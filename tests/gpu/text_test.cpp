@@ -1,0 +1,133 @@
+// How CUDA source reads, and that what it leaves out of brackets means the same.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <sstream>
+
+#include "runtime/krait.h"
+#include "tests/run_program.h"
+
+namespace krait {
+namespace {
+
+const Axis b("b"), t("t"), n("n", 5);
+
+/// One expression for each way in which operators may stand in one another.
+void nested(Scope& s) {
+  const Expr x = s.input("x", {b, t, n}), y = s.input("y", {b, t, n}), z = s.input("z", {b, t, n});
+  const Expr i = s.index(n), j = s.index(t);
+  const auto out = [&, count = 0](const Expr& value) mutable {
+    s.output("o" + std::to_string(count++), value, {b, t, n});
+  };
+  out(x - (y - z));
+  out(x - y - z);
+  out(x + (y + z));
+  out(x * (y * z));
+  out(x / (y * z) + x / y * z);
+  out(x / (y / z) * (x + y));
+  out(-(x - y) * -z);
+  out(-(-x * y));
+  out(abs(x - y) - -2.5 * z);
+  out(select(x < y && !(z < x), x - y, y * (z - x)) + 1);
+  out(select((x < y || y < z) && x < 1, select(z < 0, x, y), z) * 2);
+  out((i - (j - i) * 3 + 1) * x - select(!(i < j) || i == 2, i * 2 - j, x) * y);
+  out(max(x - y, min(z * 2, x)) - floor((i + 3) / 2) * floor(x - 0.5));
+}
+
+Tensor drawn(unsigned seed) {
+  Tensor made(DType::f32, {2, 7, 5});
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 2);
+  for (std::int64_t i = 0; i < made.count(); ++i) made.data_as<float>()[i] = normal(random);
+  return made;
+}
+
+TEST_CASE("operators inside of operators round as on the host") {
+  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
+  LayerOptions options;
+  options.schedule = parse_schedule("math=exact");
+  options.cotangents = options.wanted = std::vector<std::string>{};
+  const Layer host(nested, options);
+  options.device = "cuda:0";
+  const Layer gpu(nested, options);
+  const Tensor x = drawn(1), y = drawn(2), z = drawn(3);
+  const Layer::Forward expected = host.forward({{"x", x.ref()}, {"y", y.ref()}, {"z", z.ref()}});
+  const auto& device = *gpu.device();
+  const Tensor on_x = to_device(x.ref(), device), on_y = to_device(y.ref(), device),
+               on_z = to_device(z.ref(), device);
+  const Layer::Forward got = gpu.forward({{"x", on_x.ref()}, {"y", on_y.ref()}, {"z", on_z.ref()}});
+  REQUIRE(got.outputs.size() == 13);
+  for (const auto& [name, tensor] : expected.outputs) {
+    INFO(name);
+    const Tensor back = to_host(got.outputs.at(name).ref(), device);
+    CHECK(std::memcmp(back.data(), tensor.data(), static_cast<std::size_t>(tensor.count()) * 4) ==
+          0);
+  }
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+bool starts(const std::string& line, const std::string& with) {
+  const std::size_t first = line.find_first_not_of(' ');
+  return first != std::string::npos && line.compare(first, with.size(), with) == 0;
+}
+
+TEST_CASE("a kernel says its schedule, what it computes, and so does each of its sections") {
+  const ProgramResult result = run_program(
+      {"print", "--block", "ssd", "--stage", "cuda", "--arch", "9.0", "--pass", "backward",
+       "--schedule", "backward.chunk=16 backward.warps=4", "--seqlen", "64", "--kernel", "x"});
+  REQUIRE(result.status == 0);
+  const std::vector<std::string> lines = lines_of(result.out);
+  CHECK(lines[0].rfind("// schedule: chunk=16 ", 0) == 0);
+  CHECK(lines[0].find("warps=4 math=fast") != std::string::npos);
+  CHECK(lines[1].rfind("// x computes ", 0) == 0);
+  CHECK(lines[1].find("grad_x") != std::string::npos);
+  int schedules = 0, sections = 0, barriers = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    CAPTURE(line);
+    CHECK(line.size() <= 100);
+    CHECK(line.find("((((") == std::string::npos);
+    schedules += starts(line, "// schedule:") ? 1 : 0;
+    barriers += starts(line, "__syncthreads();") ? 1 : 0;
+    // What thread does what begins a section, under its title.
+    if (!starts(line, "const int tid =") && !starts(line, "{")) continue;
+    if (!starts(line, "{")) continue;
+    ++sections;
+    CHECK(starts(lines[i - 1], "//"));
+  }
+  CHECK(schedules == 1);
+  CHECK(sections > 20);
+  CHECK(barriers > 5);
+  CHECK(result.out.find("// step[q] = softplus(") != std::string::npos);
+  CHECK(result.out.find("#include") == std::string::npos);
+}
+
+TEST_CASE("a kernel names only the keys of the schedule that it obeys") {
+  const auto heads = [](const std::string& schedule) {
+    const ProgramResult result = run_program(
+        {"print", "--block", "mamba2", "--d-model", "32", "--headdim", "16", "--d-state", "16",
+         "--stage", "cuda", "--arch", "8.0", "--schedule", schedule, "--seqlen", "64"});
+    REQUIRE(result.status == 0);
+    std::string all;
+    for (const std::string& line : lines_of(result.out))
+      if (line.rfind("// schedule:", 0) == 0) all += line + "\n";
+    return all;
+  };
+  const std::string one = heads("chunk=16"), parts = heads("chunk=16 segments=2");
+  CHECK(one.find("chunk=16") != std::string::npos);
+  CHECK(one.find("segments") == std::string::npos);
+  CHECK(parts.find("segments=2") != std::string::npos);
+  // A convolution or a product knows of no chunks.
+  CHECK(one.find("// schedule: warps=8 math=fast\n") != std::string::npos);
+  CHECK(heads("chunk=16 math=exact").find("chunk=16 warps=8 math=exact") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace krait
