@@ -17,7 +17,7 @@ const Axis b("b"), t("t"), n("n", 5);
 void nested(Scope& s) {
   const Expr x = s.input("x", {b, t, n}), y = s.input("y", {b, t, n}), z = s.input("z", {b, t, n});
   const Expr i = s.index(n), j = s.index(t);
-  const auto out = [&, count = 0](const Expr& value) mutable {
+  auto out = [&, count = 0](const Expr& value) mutable {
     s.output("o" + std::to_string(count++), value, {b, t, n});
   };
   out(x - (y - z));
@@ -53,7 +53,7 @@ TEST_CASE("operators inside of operators round as on the host") {
   const Layer gpu(nested, options);
   const Tensor x = drawn(1), y = drawn(2), z = drawn(3);
   const Layer::Forward expected = host.forward({{"x", x.ref()}, {"y", y.ref()}, {"z", z.ref()}});
-  const auto& device = *gpu.device();
+  Device& device = *gpu.device();
   const Tensor on_x = to_device(x.ref(), device), on_y = to_device(y.ref(), device),
                on_z = to_device(z.ref(), device);
   const Layer::Forward got = gpu.forward({{"x", on_x.ref()}, {"y", on_y.ref()}, {"z", on_z.ref()}});
@@ -124,9 +124,9 @@ TEST_CASE("a kernel names only the keys of the schedule that it obeys") {
   CHECK(one.find("chunk=16") != std::string::npos);
   CHECK(one.find("segments") == std::string::npos);
   CHECK(parts.find("segments=2") != std::string::npos);
-  // A convolution or a product knows of no chunks.
-  CHECK(one.find("// schedule: warps=8 math=fast\n") != std::string::npos);
-  CHECK(heads("chunk=16 math=exact").find("chunk=16 warps=8 math=exact") != std::string::npos);
+  // A product knows of no chunks and no function.
+  CHECK(one.find("// schedule: warps=8\n") != std::string::npos);
+  CHECK(heads("chunk=16 math=exact").find("chunk=16 warps=1 math=exact") != std::string::npos);
 }
 
 }  // namespace
