@@ -58,7 +58,7 @@ class Title {
   }
   /// Guards and widths are seen in the text itself.
   std::string at(const Access& access) const {
-    std::string text = to_text(named_, Access{access.buffer, access.index});
+    std::string text = to_text(named_, Access{access.buffer, access.index, {}, {}});
     if (text.size() > 2 && text.compare(text.size() - 2, 2, "[]") == 0)
       text.resize(text.size() - 2);
     return text;
