@@ -12,20 +12,22 @@ namespace krait {
 Tensor to_device(const TensorRef& host, Device& device) {
   const Tensor dense(host.dtype, host.shape);
   copy(host, dense.ref());
-  Tensor made(host.dtype, host.shape, device);
-  device.write(made.data(), dense.data(), made.count() * size_in_bytes(host.dtype));
+  const std::int64_t bytes = bytes_of(host.dtype, host.shape);
+  Tensor made(host.dtype, host.shape, device.allocate(bytes, {}));
+  device.write(made.data(), dense.data(), bytes);
   return made;
 }
 
-Tensor to_host(const TensorRef& tensor, Device& device) {
+Tensor to_host(const TensorRef& tensor, Device& device, Stream stream) {
+  const std::int64_t bytes = bytes_of(tensor.dtype, tensor.shape);
   Tensor made(tensor.dtype, tensor.shape);
   if (tensor.is_dense()) {
-    device.read(made.data(), tensor.data, made.count() * size_in_bytes(tensor.dtype));
+    device.read(made.data(), tensor.data, bytes, stream);
     return made;
   }
-  const Tensor dense(tensor.dtype, tensor.shape, device);
-  device.copy(tensor, dense.ref());
-  device.read(made.data(), dense.data(), made.count() * size_in_bytes(tensor.dtype));
+  const Memory dense = device.scratch(bytes, stream);
+  device.copy(tensor, {dense.data(), tensor.dtype, tensor.shape}, stream);
+  device.read(made.data(), dense.data(), bytes, stream);
   return made;
 }
 

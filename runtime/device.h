@@ -10,6 +10,8 @@
 #include "runtime/compile.h"
 #include "runtime/gemm_calls.h"
 #include "runtime/host/pool.h"
+#include "runtime/memory.h"
+#include "runtime/stream.h"
 #include "runtime/tensor.h"
 #include "schedules/candidates.h"
 #include "schedules/plan.h"
@@ -27,9 +29,9 @@ struct PreparedProduct {
 };
 
 /// Layers that share a device share its memory, its threads and every kernel that is equal. Safe to
-/// use from several threads at once. Work may still run when a call returns; it ends in the order
-/// in which it was given, and `finish` waits for it. Errors of the environment (no memory, a lost
-/// device) are EnvironmentErrors.
+/// use from several threads at once. Work may still run when a call returns: it runs in the order
+/// of the stream that it was given to, and `finish` waits for it. Nothing else waits, but what says
+/// so. Errors of the environment (no memory, a lost device) are EnvironmentErrors.
 class Device {
  public:
   virtual ~Device() = default;
@@ -47,14 +49,22 @@ class Device {
   virtual Pool& pool() = 0;
 
   // --------------------------------------------------------------------------------------- memory
-  /// At least 64-byte aligned, zero to begin with. Returns when it is, so that anyone may use it.
-  virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
+  /// At least 64-byte aligned, with any content, for what follows in the order of `stream`.
+  virtual Memory allocate(std::int64_t bytes, Stream stream) = 0;
+  /// For temporaries of a call: the same, out of what the device keeps of earlier calls.
+  virtual Memory scratch(std::int64_t bytes, Stream stream) = 0;
+  /// Gives back to the system what the device keeps without a use.
+  virtual void trim() {}
+  virtual void clear(void* memory, std::int64_t bytes, Stream stream) = 0;
   /// Between memory of the device and of this process; return when it is done.
-  virtual void write(void* memory, const void* from, std::int64_t bytes) = 0;
-  virtual void read(void* to, const void* memory, std::int64_t bytes) = 0;
+  virtual void write(void* memory, const void* from, std::int64_t bytes, Stream stream = {}) = 0;
+  virtual void read(void* to, const void* memory, std::int64_t bytes, Stream stream = {}) = 0;
   /// Between tensors of one shape and dtype on the device, whatever their strides.
-  virtual void copy(const TensorRef& from, const TensorRef& to) = 0;
-  virtual void add(const TensorRef& from, const TensorRef& to) = 0;
+  virtual void copy(const TensorRef& from, const TensorRef& to, Stream stream = {}) = 0;
+  virtual void add(const TensorRef& from, const TensorRef& to, Stream stream = {}) = 0;
+  /// Throws UsageError, which calls it `what`, for memory that kernels of the device cannot reach,
+  /// as far as that can be told.
+  virtual void require_reachable(const void* memory, const std::string& what) const = 0;
 
   // -------------------------------------------------------------------------------------- kernels
   /// Whether a kernel of kind product goes to a library. Throws EnvironmentError where the schedule
@@ -69,6 +79,7 @@ class Device {
     std::int64_t grid = 1;  // points
     std::span<void* const> buffers;
     std::span<const std::int64_t> arguments;
+    Stream stream;
   };
   virtual void launch(const Launch& launch) = 0;
   /// What the library's products are of, for people: its name, version and file, or why there is
@@ -77,13 +88,16 @@ class Device {
   /// `workspace`: whether it may ask for memory to work in.
   virtual std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) = 0;
   /// `pointers`: of each object of the plan. `workspace`: aligned to 64 bytes at least.
-  virtual void product(PreparedProduct& product, void* const* pointers, void* workspace) = 0;
-  virtual void finish() = 0;
+  virtual void product(PreparedProduct& product, void* const* pointers, void* workspace,
+                       Stream stream) = 0;
+  /// Waits for the work of a stream.
+  virtual void finish(Stream stream = {}) = 0;
 };
 
-/// A tensor of the device with the elements of `host`, dense; and the way back.
+/// A tensor of the device with the elements of `host`, dense, that any stream may use; and the way
+/// back, after what `stream` was given before.
 Tensor to_device(const TensorRef& host, Device& device);
-Tensor to_host(const TensorRef& tensor, Device& device);
+Tensor to_host(const TensorRef& tensor, Device& device, Stream stream = {});
 
 /// "cuda:" and a number.
 bool is_cuda_device(const std::string& name);

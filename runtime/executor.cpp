@@ -8,7 +8,7 @@
 
 namespace krait {
 
-/// A call in the making: what depends on shapes and strides, and the memory of the temporaries.
+/// A call in the making: what depends on shapes and strides.
 struct Executor::Call {
   struct Kernel {
     std::vector<void*> buffers;
@@ -20,8 +20,9 @@ struct Executor::Call {
   std::vector<std::int64_t> offsets;
   std::vector<Kernel> kernels;
   std::vector<void*> pointers;        // by object
-  Tensor memory;                      // temporaries, then what libraries work in
+  std::int64_t bytes = 0;             // of temporaries, then of what libraries work in
   std::int64_t workspace_offset = 0;  // byte at which that starts
+  bool has_workspace = false;
   void* workspace = nullptr;
 };
 
@@ -171,45 +172,37 @@ void Executor::give_back(std::unique_ptr<Call> call) const {
   idle_.push_back(std::move(call));
 }
 
-void Executor::allocate(Call& call, const Sizes& sizes, const ObjectStrides& strides) const {
+void Executor::prepare(Call& call, BoundTensors tensors) const {
+  try {
+    prepare(call, tensors, true);
+  } catch (const EnvironmentError&) {
+    // Libraries do without a workspace, more slowly, where they cannot have one.
+    if (library_kernels() == 0) throw;
+    prepare(call, tensors, false);
+  }
+}
+
+void Executor::prepare(Call& call, BoundTensors tensors, bool workspace) const {
+  call.key.clear();
+  const Sizes sizes = bind_sizes(plan_, tensors);
   const Arena place = arena(plan_, sizes);
   call.offsets = place.offset;
   constexpr std::int64_t alignment = 256;
   call.workspace_offset = (place.bytes + alignment - 1) / alignment * alignment;
-  const auto try_with = [&](bool workspace) {
-    std::int64_t bytes = 0;
-    for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
-      if (!launches_[k].library) continue;
-      call.kernels[k].product =
-          device_->prepare(gemm_calls(plan_, plan_.kernels[k], sizes, strides), workspace);
-      bytes = std::max(bytes, call.kernels[k].product->workspace_bytes);
-    }
-    const std::int64_t wanted = bytes > 0 ? call.workspace_offset + bytes : place.bytes;
-    if (8 * call.memory.count() >= wanted) return;
-    call.memory = Tensor();  // before the larger one comes
-    call.memory = Tensor(DType::f64, {(wanted + 7) / 8}, *device_);
-  };
-  try {
-    try_with(true);
-  } catch (const EnvironmentError&) {
-    // Libraries do without a workspace, more slowly, where there is no memory for one.
-    if (library_kernels() == 0) throw;
-    try_with(false);
-  }
-}
-
-void Executor::prepare(Call& call, BoundTensors tensors) const {
-  call.key.clear();
-  const Sizes sizes = bind_sizes(plan_, tensors);
+  std::int64_t workspace_bytes = 0;
   ObjectStrides strides;
   for (std::size_t i = 0; i < plan_.objects.size(); ++i)
     strides.push_back(tensors[i] != nullptr ? tensors[i]->strides
                                             : dense_strides(shape_of(plan_.objects[i], sizes)));
   call.kernels.assign(plan_.kernels.size(), {});
-  allocate(call, sizes, strides);
   for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
     Call::Kernel& kernel = call.kernels[k];
-    if (launches_[k].library) continue;
+    if (launches_[k].library) {
+      kernel.product =
+          device_->prepare(gemm_calls(plan_, plan_.kernels[k], sizes, strides), workspace);
+      workspace_bytes = std::max(workspace_bytes, kernel.product->workspace_bytes);
+      continue;
+    }
     const GeneratedKernel& generated = launches_[k].kernel;
     kernel.buffers.resize(generated.objects.size());
     for (const TileProgram::Argument& argument : generated.arguments)
@@ -221,55 +214,77 @@ void Executor::prepare(Call& call, BoundTensors tensors) const {
                     "kernel ", plan_.kernels[k].name,
                     " has more grid points than 63 bits can count; allowed: smaller sizes");
   }
+  call.has_workspace = workspace_bytes > 0;
+  call.bytes = call.has_workspace ? call.workspace_offset + workspace_bytes : place.bytes;
   call.pointers.assign(plan_.objects.size(), nullptr);
   call.key = key_of(tensors);
 }
 
-void Executor::launch(const Call& call, std::vector<double>* kernel_seconds) const {
+Memory Executor::memory_for(Call& call, BoundTensors tensors, Stream stream) const {
+  if (call.bytes == 0) return {};
+  if (!call.has_workspace) return device_->scratch(call.bytes, stream);
+  try {
+    return device_->scratch(call.bytes, stream);
+  } catch (const EnvironmentError&) {
+    prepare(call, tensors, false);
+    return call.bytes > 0 ? device_->scratch(call.bytes, stream) : Memory();
+  }
+}
+
+void Executor::point(Call& call, BoundTensors tensors, char* memory) const {
+  call.workspace = memory + call.workspace_offset;
+  for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
+    void*& pointer = call.pointers[i];
+    if (tensors[i] != nullptr) {
+      // What the last call was given is known already.
+      if (pointer != tensors[i]->data)
+        device_->require_reachable(tensors[i]->data, plan_.objects[i].name);
+      pointer = tensors[i]->data;
+    } else if (call.offsets[i] >= 0) {
+      pointer = memory + call.offsets[i];
+    }
+  }
+  for (std::size_t k = 0; k < call.kernels.size(); ++k)
+    for (std::size_t p = 0; p < call.kernels[k].buffers.size(); ++p)
+      call.kernels[k].buffers[p] = call.pointers[launches_[k].kernel.objects[p]];
+}
+
+void Executor::launch(const Call& call, Stream stream, std::vector<double>* kernel_seconds) const {
   using Clock = std::chrono::steady_clock;
   if (kernel_seconds != nullptr) kernel_seconds->assign(call.kernels.size(), 0);
   for (std::size_t k = 0; k < call.kernels.size(); ++k) {
     if (kernel_seconds == nullptr) {
-      launch_one(call, k);
+      launch_one(call, k, stream);
       continue;
     }
-    device_->finish();
+    device_->finish(stream);
     const auto start = Clock::now();
-    launch_one(call, k);
-    device_->finish();
+    launch_one(call, k, stream);
+    device_->finish(stream);
     (*kernel_seconds)[k] = std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 
-void Executor::launch_one(const Call& call, std::size_t k) const {
+void Executor::launch_one(const Call& call, std::size_t k, Stream stream) const {
   const Call::Kernel& kernel = call.kernels[k];
   if (launches_[k].library) {
-    device_->product(*kernel.product, call.pointers.data(), call.workspace);
+    device_->product(*kernel.product, call.pointers.data(), call.workspace, stream);
     return;
   }
   device_->launch({launches_[k].executable.get(), &launches_[k].kernel, kernel.grid, kernel.buffers,
-                   kernel.arguments});
+                   kernel.arguments, stream});
 }
 
-void Executor::run(BoundTensors tensors, std::vector<double>* kernel_seconds) const {
+void Executor::run(BoundTensors tensors, Stream stream, std::vector<double>* kernel_seconds) const {
   KRAIT_ASSERT(tensors.size() == plan_.objects.size(), "bound ", tensors.size(), " tensors of ",
                plan_.objects.size());
   std::unique_ptr<Call> call = take(tensors);
   try {
     if (call->key.empty() || !has_key(call->key, tensors)) prepare(*call, tensors);
     check_layout(plan_, merged_, tensors);
-    char* const memory = static_cast<char*>(call->memory.data());
-    call->workspace = memory + call->workspace_offset;
-    for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
-      if (tensors[i] != nullptr)
-        call->pointers[i] = tensors[i]->data;
-      else if (call->offsets[i] >= 0)
-        call->pointers[i] = memory + call->offsets[i];
-    }
-    for (std::size_t k = 0; k < call->kernels.size(); ++k)
-      for (std::size_t p = 0; p < call->kernels[k].buffers.size(); ++p)
-        call->kernels[k].buffers[p] = call->pointers[launches_[k].kernel.objects[p]];
-    launch(*call, kernel_seconds);
+    const Memory memory = memory_for(*call, tensors, stream);
+    point(*call, tensors, static_cast<char*>(memory.data()));
+    launch(*call, stream, kernel_seconds);
   } catch (...) {
     give_back(std::move(call));
     throw;
@@ -277,7 +292,7 @@ void Executor::run(BoundTensors tensors, std::vector<double>* kernel_seconds) co
   give_back(std::move(call));
 }
 
-void Executor::run(const TensorMap& inputs, const TensorMap& outputs,
+void Executor::run(const TensorMap& inputs, const TensorMap& outputs, Stream stream,
                    std::vector<double>* kernel_seconds) const {
   std::vector<const TensorRef*> bound(plan_.objects.size(), nullptr);
   for (std::size_t i = 0; i < plan_.objects.size(); ++i) {
@@ -286,7 +301,7 @@ void Executor::run(const TensorMap& inputs, const TensorMap& outputs,
     const TensorMap& given = object.kind == MemoryObject::Kind::input ? inputs : outputs;
     if (auto found = given.find(object.name); found != given.end()) bound[i] = &found->second;
   }
-  run(bound, kernel_seconds);
+  run(bound, stream, kernel_seconds);
 }
 
 }  // namespace krait

@@ -14,9 +14,9 @@
 namespace krait {
 
 /// Kernels run in the order of the plan. Several threads may run one Executor at once: temporaries
-/// belong to the call, and are kept for the next one. A call with the shapes and strides of an
-/// earlier one allocates nothing. Results do not depend on the
-/// number of threads. Work may still run on the device when a call returns.
+/// belong to the call. A call with the shapes and strides of an earlier one allocates nothing.
+/// Results do not depend on the number of threads. Work may still run on the device when a call
+/// returns.
 class Executor {
  public:
   /// Generates and compiles every kernel of every plan, several at a time, and nothing later on.
@@ -29,9 +29,10 @@ class Executor {
   /// By number of the object. Inputs that no kernel reads only give their sizes. Throws UsageError
   /// for tensors that do not fit (see binding.h).
   /// `kernel_seconds`, if given, takes the wall time of each kernel of the plan.
-  void run(BoundTensors tensors, std::vector<double>* kernel_seconds = nullptr) const;
+  void run(BoundTensors tensors, Stream stream = {},
+           std::vector<double>* kernel_seconds = nullptr) const;
   /// By name.
-  void run(const TensorMap& inputs, const TensorMap& outputs,
+  void run(const TensorMap& inputs, const TensorMap& outputs, Stream stream = {},
            std::vector<double>* kernel_seconds = nullptr) const;
 
   /// Bytes of temporaries in one call.
@@ -55,10 +56,13 @@ class Executor {
   Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled);
   static void compile(const std::vector<Executor*>& executors, Device& device);
   void prepare(Call& call, BoundTensors tensors) const;
-  /// Memory of the temporaries, and products made ready with what they ask for to work in.
-  void allocate(Call& call, const Sizes& sizes, const ObjectStrides& strides) const;
-  void launch(const Call& call, std::vector<double>* kernel_seconds) const;
-  void launch_one(const Call& call, std::size_t kernel) const;
+  /// `workspace`: whether libraries may ask for memory to work in.
+  void prepare(Call& call, BoundTensors tensors, bool workspace) const;
+  Memory memory_for(Call& call, BoundTensors tensors, Stream stream) const;
+  /// Sets the pointers of every launch.
+  void point(Call& call, BoundTensors tensors, char* memory) const;
+  void launch(const Call& call, Stream stream, std::vector<double>* kernel_seconds) const;
+  void launch_one(const Call& call, std::size_t kernel, Stream stream) const;
   std::unique_ptr<Call> take(BoundTensors tensors) const;
   void give_back(std::unique_ptr<Call> call) const;
 

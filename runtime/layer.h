@@ -94,20 +94,24 @@ class Layer {
   /// `inputs` by name; states that are not given start from zero; a parameter that is given is read
   /// from there. Outputs go to the tensors in `outputs`, the others are made. Throws UsageError for
   /// tensors that do not fit.
-  Forward forward(const TensorMap& inputs, const TensorMap& outputs = {}) const;
+  ///
+  /// On a GPU the call gives its work to `stream` and returns; what it makes may be used and freed
+  /// in that order.
+  Forward forward(const TensorMap& inputs, const TensorMap& outputs = {}, Stream stream = {}) const;
 
   /// Gradients by the input's name, under cotangents by the output's name; a cotangent that is not
   /// given is zero. Gradients in `gradients` are written there, or added to what is there; the
   /// others that were wanted are made. A tape may be used several times.
   Tensors backward(const Tape& tape, const TensorMap& cotangents, const TensorMap& gradients = {},
-                   bool accumulate = false) const;
+                   bool accumulate = false, Stream stream = {}) const;
 
   /// One position along the time axis, whose dimension is 1 in every tensor. `states` by the
   /// input's name, updated in place; outputs that are no states by name. Allocates nothing after
   /// the first call with these shapes and strides.
-  void step(const TensorMap& inputs, const TensorMap& states, const TensorMap& outputs) const;
+  void step(const TensorMap& inputs, const TensorMap& states, const TensorMap& outputs,
+            Stream stream = {}) const;
 
-  /// Zeros for every state, by the input's name.
+  /// Zeros for every state, by the input's name, which any stream may use.
   Tensors zero_states(const Sizes& sizes) const;
   /// The states out of the outputs of a window, by the names of the inputs that they are for the
   /// next one.

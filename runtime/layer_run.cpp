@@ -18,8 +18,8 @@ void require_one_of(const char* what, const std::string& name,
 /// Tensors by object of a plan, of the caller and made here.
 class Bindings {
  public:
-  Bindings(const Plan& plan, Device& device)
-      : plan_(plan), device_(device), bound_(plan.objects.size(), nullptr) {}
+  Bindings(const Plan& plan, Device& device, Stream stream)
+      : plan_(plan), device_(device), stream_(stream), bound_(plan.objects.size(), nullptr) {}
 
   /// Calls f(object, name) for every object of the kind.
   template <typename F>
@@ -31,10 +31,15 @@ class Bindings {
   bool has(std::size_t object) const { return bound_[object] != nullptr; }
   /// Sizes as the inputs bound so far give them.
   Sizes sizes() const { return bind_sizes(plan_, bound_, false); }
-  /// A new tensor for the object, in `home` under `name`.
-  void make(std::size_t object, const Sizes& sizes, Tensors& home, const std::string& name) {
+  /// A new tensor for the object, in `home` under `name`; of zeros, or with any content.
+  void make(std::size_t object, const Sizes& sizes, Tensors& home, const std::string& name,
+            bool zeros) {
+    const DType dtype = plan_.objects[object].dtype;
+    Shape shape = shape_of(plan_.objects[object], sizes);
+    const std::int64_t bytes = bytes_of(dtype, shape);
     Tensor& made = home[name];
-    made = Tensor(plan_.objects[object].dtype, shape_of(plan_.objects[object], sizes), device_);
+    made = Tensor(dtype, std::move(shape), device_.allocate(bytes, stream_));
+    if (zeros) device_.clear(made.data(), bytes, stream_);
     made_.push_back(std::make_unique<TensorRef>(made.ref()));
     bound_[object] = made_.back().get();
   }
@@ -43,6 +48,7 @@ class Bindings {
  private:
   const Plan& plan_;
   Device& device_;
+  Stream stream_;
   std::vector<const TensorRef*> bound_;
   std::vector<std::unique_ptr<TensorRef>> made_;
 };
@@ -63,7 +69,8 @@ const Executor& Layer::built(const std::unique_ptr<Executor>& pass, const char* 
   return *pass;
 }
 
-Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs) const {
+Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs,
+                              Stream stream) const {
   const Executor& executor = built(forward_, "forward (schedule plan=step)");
   std::vector<std::string> known;
   for (Value value : graph_.inputs()) known.push_back(graph_.input_of(value).name);
@@ -77,7 +84,7 @@ Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs)
   tape.forward_ = &executor;
   tape.inputs_ = parameter_refs_;
   for (const auto& [name, tensor] : inputs) tape.inputs_[name] = tensor;
-  Bindings bindings(executor.plan(), *device_);
+  Bindings bindings(executor.plan(), *device_, stream);
   bindings.each(kInput, [&](std::size_t object, const std::string& name) {
     auto found = tape.inputs_.find(name);
     if (found != tape.inputs_.end()) bindings.bind(object, &found->second);
@@ -86,7 +93,7 @@ Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs)
   for (const StatePair& pair : graph_.states()) {
     const int object = executor.plan().find_object(kInput, pair.in);
     if (object < 0 || bindings.has(object)) continue;
-    bindings.make(object, sizes, tape.states_, pair.in);
+    bindings.make(object, sizes, tape.states_, pair.in, true);
     tape.inputs_[pair.in] = tape.states_.at(pair.in).ref();
   }
   // Before memory is made for outputs: their sizes are known only where no input is missing.
@@ -98,14 +105,15 @@ Layer::Forward Layer::forward(const TensorMap& inputs, const TensorMap& outputs)
     if (given != outputs.end())
       bindings.bind(object, &given->second);
     else
-      bindings.make(object, sizes, contains(saved_, name) ? tape.saved_ : result.outputs, name);
+      bindings.make(object, sizes, contains(saved_, name) ? tape.saved_ : result.outputs, name,
+                    false);
   });
-  executor.run(bindings.tensors());
+  executor.run(bindings.tensors(), stream);
   return result;
 }
 
 Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const TensorMap& gradients,
-                        bool accumulate) const {
+                        bool accumulate, Stream stream) const {
   const Executor& executor = built(backward_, "gradients");
   KRAIT_REQUIRE(tape.forward_ == forward_.get(),
                 "the tape is of another layer, or of none; allowed: one of this layer's forward");
@@ -114,7 +122,7 @@ Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const Ten
 
   TensorMap saved;
   for (const auto& [name, tensor] : tape.saved_) saved[name] = tensor.ref();
-  Bindings bindings(executor.plan(), *device_);
+  Bindings bindings(executor.plan(), *device_, stream);
   bindings.each(kInput, [&](std::size_t object, const std::string& name) {
     const bool cotangent = name.rfind("cot.", 0) == 0;
     const TensorMap& from = cotangent ? cotangents : saved.count(name) ? saved : tape.inputs_;
@@ -126,7 +134,7 @@ Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const Ten
   bindings.each(kInput, [&](std::size_t object, const std::string& name) {
     if (bindings.has(object)) return;
     KRAIT_ASSERT(name.rfind("cot.", 0) == 0, "backward lacks ", name);
-    bindings.make(object, sizes, zeros, name);
+    bindings.make(object, sizes, zeros, name, true);
   });
   bindings.each(kOutput, [&](std::size_t object, const std::string& name) {
     const std::string input = name.substr(5);  // "grad."
@@ -134,18 +142,14 @@ Tensors Layer::backward(const Tape& tape, const TensorMap& cotangents, const Ten
     if (given != gradients.end() && !accumulate)
       bindings.bind(object, &given->second);
     else
-      bindings.make(object, sizes, given != gradients.end() ? sums : results, input);
+      bindings.make(object, sizes, given != gradients.end() ? sums : results, input, false);
   });
   for (const auto& [name, sum] : sums)  // before anything runs
     if (gradients.at(name).shape != sum.shape())
       throw UsageError("shape of gradient " + name, shape_text(gradients.at(name).shape),
                        shape_text(sum.shape()));
-  executor.run(bindings.tensors());
-  for (const auto& [name, sum] : sums) {
-    device_->add(sum.ref(), gradients.at(name));
-  }
-  // The sums' memory must stand until they are added.
-  if (!sums.empty()) device_->finish();
+  executor.run(bindings.tensors(), stream);
+  for (const auto& [name, sum] : sums) device_->add(sum.ref(), gradients.at(name), stream);
   return results;
 }
 

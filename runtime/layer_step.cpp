@@ -68,7 +68,8 @@ void Layer::plan_step() {
   step_calls_ = std::make_unique<StepCalls>();
 }
 
-void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorMap& outputs) const {
+void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorMap& outputs,
+                 Stream stream) const {
   const Executor& executor = built(step_, "step");
   const Plan& plan = executor.plan();
   require_known("input", inputs, graph_, false, false);
@@ -118,16 +119,18 @@ void Layer::step(const TensorMap& inputs, const TensorMap& states, const TensorM
     const TensorRef* state = call->bound[role.partner];
     call->bound[i] = state;
     if (role.in_place) continue;
-    if (call->left[i].shape() != state->shape) {
-      call->left[i] = Tensor(state->dtype, state->shape, *device_);
-      call->left_refs[i] = call->left[i].ref();
-    }
-    call->bound[i] = &call->left_refs[i];
+    call->left[i] = device_->scratch(bytes_of(state->dtype, state->shape), stream);
+    TensorRef& left = call->left_refs[i];
+    if (left.shape != state->shape) left = {nullptr, state->dtype, state->shape};
+    left.data = call->left[i].data();
+    call->bound[i] = &left;
   }
-  executor.run(call->bound);
+  executor.run(call->bound, stream);
   for (std::size_t i = 0; i < plan.objects.size(); ++i)
-    if (step_roles_[i].kind == StepRole::Kind::left && !step_roles_[i].in_place)
-      device_->copy(call->left_refs[i], *call->bound[step_roles_[i].partner]);
+    if (step_roles_[i].kind == StepRole::Kind::left && !step_roles_[i].in_place) {
+      device_->copy(call->left_refs[i], *call->bound[step_roles_[i].partner], stream);
+      call->left[i] = Memory();
+    }
 
   const std::scoped_lock lock(step_calls_->mutex);
   step_calls_->idle.push_back(std::move(call));

@@ -9,10 +9,11 @@
 
 namespace krait {
 
-/// One step in flight: its bindings, and memory for states that cannot be updated where they are.
+/// One step in the making: its bindings, and places of states that cannot be updated where they
+/// are.
 struct Layer::StepCall {
   std::vector<const TensorRef*> bound;  // by object of the plan
-  std::vector<Tensor> left;             // by object
+  std::vector<Memory> left;             // by object, while the step runs
   std::vector<TensorRef> left_refs;
 };
 

@@ -10,9 +10,9 @@ namespace {
 
 /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014), read at
 /// any place.
-class Stream {
+class Draws {
  public:
-  Stream(std::uint64_t seed, const std::string& name) {
+  Draws(std::uint64_t seed, const std::string& name) {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a of the name
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     key_ = mix(mix(seed) ^ hash);
@@ -39,26 +39,25 @@ class Stream {
 
 double between(double low, double high, double u) { return low + (high - low) * u; }
 
-double element(const Init& init, const Stream& stream, std::int64_t number, std::int64_t last) {
+double element(const Init& init, const Draws& draws, std::int64_t number, std::int64_t last) {
   const auto at = static_cast<std::uint64_t>(number);
   switch (init.kind) {
     case Init::Kind::zero: return 0;
     case Init::Kind::one: return 1;
     case Init::Kind::constant: return init.a;
-    case Init::Kind::uniform: return between(init.a, init.b, stream.uniform(at));
-    case Init::Kind::log_uniform: return std::log(between(init.a, init.b, stream.uniform(at)));
+    case Init::Kind::uniform: return between(init.a, init.b, draws.uniform(at));
+    case Init::Kind::log_uniform: return std::log(between(init.a, init.b, draws.uniform(at)));
     case Init::Kind::log_arange: return std::log(1.0 + static_cast<double>(number % last));
     case Init::Kind::inverse_softplus_dt: {
-      const double drawn =
-          std::exp(between(std::log(init.a), std::log(init.b), stream.uniform(at)));
+      const double drawn = std::exp(between(std::log(init.a), std::log(init.b), draws.uniform(at)));
       const double dt = std::max(drawn, init.floor);
       return dt + std::log(-std::expm1(-dt));
     }
     case Init::Kind::fan_in: {
       const double bound = 1 / std::sqrt(init.a);
-      return between(-bound, bound, stream.uniform(at));
+      return between(-bound, bound, draws.uniform(at));
     }
-    case Init::Kind::normal: return init.a * stream.normal(at);
+    case Init::Kind::normal: return init.a * draws.normal(at);
   }
   throw InternalError("an Init of no kind");
 }
@@ -66,11 +65,11 @@ double element(const Init& init, const Stream& stream, std::int64_t number, std:
 }  // namespace
 
 void draw_parameter(const Input& parameter, std::uint64_t seed, const TensorRef& tensor) {
-  const Stream stream(seed, parameter.name);
+  const Draws draws(seed, parameter.name);
   Tensor64 drawn(tensor.shape);
   const std::int64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
   for (std::int64_t i = 0; i < drawn.count(); ++i)
-    drawn.data[i] = element(parameter.init, stream, i, last);
+    drawn.data[i] = element(parameter.init, draws, i, last);
   copy({drawn.data.data(), drawn.shape}, tensor, parameter.name);
 }
 

@@ -3,17 +3,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <new>
 
 #include "dsl/error.h"
 #include "runtime/device.h"
 #include "runtime/half.h"
-#include "runtime/host/device.h"
 
 namespace krait {
 namespace {
 
-constexpr std::align_val_t alignment{64};
 constexpr std::size_t most_dims = 16;
 
 double load(const void* data, DType dtype, std::int64_t at) {
@@ -130,29 +127,32 @@ bool TensorRef::is_dense() const {
   return true;
 }
 
-namespace {
-
-std::int64_t bytes_for(DType dtype, const Shape& shape) {
+std::int64_t bytes_of(DType dtype, const Shape& shape) {
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(count_of(shape), size_in_bytes(dtype), &bytes))
     throw UsageError("shape", shape_text(shape), "fewer bytes than 2^63");
   return bytes;
 }
 
-}  // namespace
-
-std::shared_ptr<void> host_memory(std::int64_t bytes) {
-  void* memory = ::operator new(static_cast<std::size_t>(bytes), alignment, std::nothrow);
-  if (!memory) throw EnvironmentError(text("no memory for a tensor of ", bytes, " bytes"));
-  std::memset(memory, 0, static_cast<std::size_t>(bytes));
-  return {memory, [](void* of) { ::operator delete(of, alignment); }};
+Tensor::Tensor(DType dtype, Shape shape)
+    : dtype_(dtype), shape_(std::move(shape)), memory_(host_memory(bytes_of(dtype_, shape_))) {
+  std::memset(memory_.data(), 0, static_cast<std::size_t>(bytes_of(dtype_, shape_)));
 }
 
-Tensor::Tensor(DType dtype, Shape shape)
-    : dtype_(dtype), shape_(std::move(shape)), data_(host_memory(bytes_for(dtype_, shape_))) {}
-
 Tensor::Tensor(DType dtype, Shape shape, Device& device)
-    : dtype_(dtype), shape_(std::move(shape)), data_(device.allocate(bytes_for(dtype_, shape_))) {}
+    : Tensor(dtype, std::move(shape), device, Stream()) {
+  device.finish();
+}
+
+Tensor::Tensor(DType dtype, Shape shape, Device& device, Stream stream)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      memory_(device.allocate(bytes_of(dtype_, shape_), stream)) {
+  device.clear(memory_.data(), bytes_of(dtype_, shape_), stream);
+}
+
+Tensor::Tensor(DType dtype, Shape shape, Memory memory)
+    : dtype_(dtype), shape_(std::move(shape)), memory_(std::move(memory)) {}
 
 void Tensor::require_dtype(DType wanted) const {
   if (wanted != dtype_)

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "dsl/dtype.h"
 #include "dsl/evaluate.h"
+#include "runtime/memory.h"
 
 namespace krait {
 
@@ -17,6 +17,8 @@ using Shape = std::vector<std::int64_t>;
 
 /// Strides, in elements, of a tensor whose last dimension is contiguous.
 Shape dense_strides(const Shape& shape);
+/// Bytes of a dense tensor. Throws UsageError for more than 63 bits can count.
+std::int64_t bytes_of(DType dtype, const Shape& shape);
 /// Elements. Throws UsageError for a size below 1, and for more than 63 bits can count.
 std::int64_t count_of(const Shape& shape);
 
@@ -30,7 +32,9 @@ constexpr DType dtype_of() {
   return DType::i32;
 }
 
-/// Memory of someone else, as a tensor. It must outlive what uses the view.
+/// Memory of someone else, as a tensor: of this process, or of a GPU, as a framework's tensor has
+/// it (data_ptr, shape, strides), which is read and written where it is. It must outlive what uses
+/// the view.
 struct TensorRef {
   void* data = nullptr;  ///< of the element with all positions 0
   DType dtype = DType::f32;
@@ -57,20 +61,26 @@ using TensorMap = std::map<std::string, TensorRef>;
 class Device;
 
 /// Dense memory, aligned to 64 bytes, zero to begin with: of this process, or of a device, whose
-/// elements are read and written by way of it (device.h).
+/// elements are read and written by way of it (device.h). The memory goes back in the order of the
+/// stream that it was made in: let work that uses it in another stream end before.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(DType dtype, Shape shape);
+  /// Zero when the constructor returns, so that any stream may use it.
   Tensor(DType dtype, Shape shape, Device& device);
+  /// Zero for what follows in the order of `stream`.
+  Tensor(DType dtype, Shape shape, Device& device, Stream stream);
+  /// Takes `memory`, large enough, with the elements that are there.
+  Tensor(DType dtype, Shape shape, Memory memory);
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) noexcept = default;
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
-  std::int64_t count() const { return data_ ? count_of(shape_) : 0; }
-  void* data() { return data_.get(); }
-  const void* data() const { return data_.get(); }
+  std::int64_t count() const { return data() ? count_of(shape_) : 0; }
+  void* data() { return memory_.data(); }
+  const void* data() const { return memory_.data(); }
   /// The elements, of a tensor in memory of this process. Throws UsageError where T is not the
   /// tensor's dtype.
   template <typename T>
@@ -83,14 +93,14 @@ class Tensor {
     require_dtype(dtype_of<T>());
     return static_cast<const T*>(data());
   }
-  TensorRef ref() const { return {data_.get(), dtype_, shape_}; }
+  TensorRef ref() const { return {memory_.data(), dtype_, shape_}; }
 
  private:
   void require_dtype(DType wanted) const;
 
   DType dtype_ = DType::f32;
   Shape shape_;
-  std::shared_ptr<void> data_;  // of this tensor alone
+  Memory memory_;
 };
 
 using Tensors = std::map<std::string, Tensor>;

@@ -10,16 +10,20 @@
 namespace krait {
 
 CudaExecutable::~CudaExecutable() {
-  driver_.cuCtxSetCurrent(context_);
-  driver_.cuModuleUnload(module_);
+  try {
+    const CurrentContext current(*context_);
+    context_->driver().cuModuleUnload(module_);
+  } catch (const std::exception&) {
+    // A context that cannot be entered is gone with its modules.
+  }
 }
 
 void CudaExecutable::allow_shared(std::int64_t bytes) const {
   if (bytes <= shared_) return;
-  driver_.check(
-      driver_.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                 static_cast<int>(bytes)),
-      text("shared memory of ", bytes, " bytes").c_str());
+  const CudaDriver& driver = context_->driver();
+  driver.check(driver.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(bytes)),
+               text("shared memory of ", bytes, " bytes").c_str());
   shared_ = bytes;
 }
 
@@ -34,31 +38,31 @@ CompiledCode CudaBackend::compile(const KernelSource& source) const {
 
 std::shared_ptr<Executable> CudaBackend::load(const KernelSource& source, const std::string& key,
                                               const CompiledCode& code) const {
-  driver_.check(driver_.cuCtxSetCurrent(context_), "entering the context");
+  const CudaDriver& driver = context_->driver();
+  const CurrentContext current(*context_);
   CUmodule module = nullptr;
   std::array<char, 4096> log{};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (!ptx_only_ && !code.binary.empty())
-    result = driver_.cuModuleLoadDataEx(&module, code.binary.data(), 2, options, values);
+    result = driver.cuModuleLoadDataEx(&module, code.binary.data(), 2, options, values);
   if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) {
     ptx_only_ = true;
-    result = driver_.cuModuleLoadDataEx(&module, code.text.c_str(), 2, options, values);
+    result = driver.cuModuleLoadDataEx(&module, code.text.c_str(), 2, options, values);
   }
   if (result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_INVALID_PTX)
     throw InternalError(text("kernel ", source.name, " cannot be loaded: ", log.data()));
-  driver_.check(result, ("loading " + source.name + ": " + log.data()).c_str());
+  driver.check(result, ("loading " + source.name + ": " + log.data()).c_str());
   CUfunction function = nullptr;
-  const CUresult found = driver_.cuModuleGetFunction(&function, module, source.entry.c_str());
+  const CUresult found = driver.cuModuleGetFunction(&function, module, source.entry.c_str());
   if (found != CUDA_SUCCESS) {
-    driver_.cuModuleUnload(module);
+    driver.cuModuleUnload(module);
     if (found == CUDA_ERROR_NOT_FOUND)
       throw InternalError("kernel " + source.name + " has no function " + source.entry);
-    driver_.check(found, source.name.c_str());
+    driver.check(found, source.name.c_str());
   }
-  return std::make_shared<CudaExecutable>(source.name, key, code.log, driver_, context_, module,
-                                          function);
+  return std::make_shared<CudaExecutable>(source.name, key, code.log, context_, module, function);
 }
 
 std::string ptx_of(const KernelSource& source) {

@@ -6,18 +6,17 @@
 
 #include "codegen/cuda/cuda_target.h"
 #include "runtime/compile.h"
-#include "runtime/cuda/driver.h"
+#include "runtime/cuda/context.h"
 #include "schedules/target.h"
 
 namespace krait {
 
 class CudaExecutable : public Executable {
  public:
-  CudaExecutable(std::string name, std::string key, std::string log, const CudaDriver& driver,
-                 CUcontext context, CUmodule module, CUfunction function)
+  CudaExecutable(std::string name, std::string key, std::string log,
+                 std::shared_ptr<const CudaContext> context, CUmodule module, CUfunction function)
       : Executable(std::move(name), std::move(key), std::move(log)),
-        driver_(driver),
-        context_(context),
+        context_(std::move(context)),
         module_(module),
         function_(function) {}
   ~CudaExecutable() override;
@@ -27,8 +26,7 @@ class CudaExecutable : public Executable {
   void allow_shared(std::int64_t bytes) const;
 
  private:
-  const CudaDriver& driver_;
-  CUcontext context_;
+  std::shared_ptr<const CudaContext> context_;
   CUmodule module_;
   CUfunction function_;
   mutable std::atomic<std::int64_t> shared_ = 48 << 10;  // what every kernel may have
@@ -36,8 +34,8 @@ class CudaExecutable : public Executable {
 
 class CudaBackend : public CompilerBackend {
  public:
-  CudaBackend(const CudaDriver& driver, CUcontext context, CudaTarget target)
-      : driver_(driver), context_(context), target_(std::move(target)) {}
+  CudaBackend(std::shared_ptr<const CudaContext> context, CudaTarget target)
+      : context_(std::move(context)), target_(std::move(target)) {}
 
   Toolchain toolchain(DiskCache* memory) const override;
   CompiledCode compile(const KernelSource& source) const override;
@@ -47,8 +45,7 @@ class CudaBackend : public CompilerBackend {
                                    const CompiledCode& code) const override;
 
  private:
-  const CudaDriver& driver_;
-  CUcontext context_;
+  std::shared_ptr<const CudaContext> context_;
   CudaTarget target_;
   mutable std::atomic<bool> ptx_only_ = false;
 };

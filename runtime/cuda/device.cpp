@@ -2,13 +2,13 @@
 
 #include <limits>
 #include <mutex>
-#include <optional>
+#include <vector>
 
 #include "dsl/error.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/defaults.h"
-#include "runtime/cuda/driver.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/strided.h"
 #include "runtime/host/device.h"
 
@@ -19,6 +19,7 @@ namespace {
 struct Part {
   CudaTarget cuda;
   Target target;
+  bool reaches_pageable = false;  // ordinary memory of the process
 };
 
 Part part_of(const CudaDriver& driver, CUdevice device) {
@@ -32,6 +33,7 @@ Part part_of(const CudaDriver& driver, CUdevice device) {
   const int minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   part.cuda = cuda_target(10 * major + minor);
   part.cuda.shared_limit = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  part.reaches_pageable = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
   std::size_t bytes = 0;
   driver.check(driver.cuDeviceTotalMem(&bytes, device), "the memory of the device");
   part.target =
@@ -40,86 +42,79 @@ Part part_of(const CudaDriver& driver, CUdevice device) {
   return part;
 }
 
+std::shared_ptr<const CudaContext> context_of(int ordinal) {
+  const CudaDriver& driver = cuda_driver();
+  int count = 0;
+  driver.check(driver.cuDeviceGetCount(&count), "counting devices");
+  if (ordinal >= count)
+    throw EnvironmentError(text("there is no device cuda:", ordinal, ": the driver (", driver.path,
+                                ") knows ", count));
+  CUdevice device = 0;
+  driver.check(driver.cuDeviceGet(&device, ordinal), "device");
+  return std::make_shared<const CudaContext>(driver, device);
+}
+
 class CudaDevice : public Device {
  public:
   CudaDevice(int ordinal, HostDeviceOptions options)
-      : driver_(cuda_driver()), name_("cuda:" + std::to_string(ordinal)), pool_(options.threads) {
-    int count = 0;
-    driver_.check(driver_.cuDeviceGetCount(&count), "counting devices");
-    if (ordinal >= count)
-      throw EnvironmentError(
-          text("there is no device ", name_, ": the driver (", driver_.path, ") knows ", count));
-    driver_.check(driver_.cuDeviceGet(&device_, ordinal), "device");
-    driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "a context");
-    try {
-      enter();
-      part_ = part_of(driver_, device_);
-      driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "a stream");
-      schedule_ = options.schedule;
-      compiler_.emplace(std::move(options.compiler),
-                        std::make_shared<CudaBackend>(driver_, context_, part_.cuda));
-    } catch (...) {
-      driver_.cuDevicePrimaryCtxRelease(device_);
-      throw;
-    }
-  }
-  ~CudaDevice() override {
-    compiler_.reset();
-    driver_.cuCtxSetCurrent(context_);
-    library_.reset();
-    driver_.cuStreamDestroy(stream_);
-    driver_.cuDevicePrimaryCtxRelease(device_);
-  }
+      : name_("cuda:" + std::to_string(ordinal)),
+        ordinal_(ordinal),
+        pool_(options.threads),
+        context_(context_of(ordinal)),
+        driver_(context_->driver()),
+        part_(part_of(driver_, context_->device())),
+        memory_(std::make_shared<CudaMemory>(context_)),
+        schedule_(options.schedule),
+        compiler_(std::move(options.compiler),
+                  std::make_shared<CudaBackend>(context_, part_.cuda)) {}
+  ~CudaDevice() override { close_library(); }
 
   const std::string& name() const override { return name_; }
   const Target& target() const override { return part_.target; }
   const Schedule& schedule() const override { return schedule_; }
-  Compiler& compiler() override { return *compiler_; }
+  Compiler& compiler() override { return compiler_; }
   Pool& pool() override { return pool_; }
 
-  std::shared_ptr<void> allocate(std::int64_t bytes) override {
-    enter();
-    CUdeviceptr memory = 0;
-    driver_.check(driver_.cuMemAlloc(&memory, static_cast<std::size_t>(bytes)),
-                  text("memory of ", bytes, " bytes").c_str());
-    const CudaDriver& driver = driver_;
-    const CUcontext context = context_;
-    std::shared_ptr<void> owner(reinterpret_cast<void*>(memory), [&driver, context](void* of) {
-      driver.cuCtxSetCurrent(context);
-      driver.cuMemFree(reinterpret_cast<CUdeviceptr>(of));
-    });
-    driver_.check(driver_.cuMemsetD8Async(memory, 0, static_cast<std::size_t>(bytes), stream_),
+  Memory allocate(std::int64_t bytes, Stream stream) override {
+    return memory_->take(bytes, stream);
+  }
+  Memory scratch(std::int64_t bytes, Stream stream) override {
+    return memory_->take(bytes, stream);
+  }
+  void trim() override { memory_->trim(); }
+  void clear(void* memory, std::int64_t bytes, Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.cuMemsetD8Async(address(memory), 0, static_cast<std::size_t>(bytes),
+                                          context_->stream(stream)),
                   "clearing memory");
-    finish();
-    return owner;
   }
-
-  void write(void* memory, const void* from, std::int64_t bytes) override {
-    enter();
-    driver_.check(
-        driver_.cuMemcpyHtoDAsync(address(memory), from, static_cast<std::size_t>(bytes), stream_),
-        "copying to the device");
-    finish();
+  void write(void* memory, const void* from, std::int64_t bytes, Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.cuMemcpyHtoDAsync(address(memory), from, static_cast<std::size_t>(bytes),
+                                            context_->stream(stream)),
+                  "copying to the device");
+    finish(stream);
   }
-  void read(void* to, const void* memory, std::int64_t bytes) override {
-    enter();
-    driver_.check(
-        driver_.cuMemcpyDtoHAsync(to, address(memory), static_cast<std::size_t>(bytes), stream_),
-        "copying from the device");
-    finish();
+  void read(void* to, const void* memory, std::int64_t bytes, Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.cuMemcpyDtoHAsync(to, address(memory), static_cast<std::size_t>(bytes),
+                                            context_->stream(stream)),
+                  "copying from the device");
+    finish(stream);
   }
-  void copy(const TensorRef& from, const TensorRef& to) override {
-    if (from.shape == to.shape && from.dtype == to.dtype && from.is_dense() && to.is_dense()) {
-      enter();
-      driver_.check(driver_.cuMemcpyDtoDAsync(
-                        address(to.data), address(from.data),
-                        static_cast<std::size_t>(to.count() * size_in_bytes(to.dtype)), stream_),
-                    "copying on the device");
-      return;
-    }
-    strided(from, to, false);
+  void copy(const TensorRef& from, const TensorRef& to, Stream stream) override {
+    if (from.shape != to.shape || from.dtype != to.dtype || !from.is_dense() || !to.is_dense())
+      return strided(from, to, false, stream);
+    const CurrentContext current(*context_);
+    driver_.check(driver_.cuMemcpyDtoDAsync(address(to.data), address(from.data),
+                                            static_cast<std::size_t>(bytes_of(to.dtype, to.shape)),
+                                            context_->stream(stream)),
+                  "copying on the device");
   }
-  void add(const TensorRef& from, const TensorRef& to) override { strided(from, to, true); }
+  void add(const TensorRef& from, const TensorRef& to, Stream stream) override {
+    strided(from, to, true, stream);
+  }
+  void require_reachable(const void* memory, const std::string& what) const override;
 
   bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override {
     if (plan.schedule.gemm_or_default() == GemmKind::generated) return false;
@@ -129,7 +124,7 @@ class CudaDevice : public Device {
   }
   GeneratedKernel generate(const Plan& plan, int kernel) const override {
     return generate_cuda(plan, kernel, part_.cuda, cuda_passes(),
-                         compiler_->dumps().tiles(file_of(plan, kernel)));
+                         compiler_.dumps().tiles(file_of(plan, kernel)));
   }
   Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const override {
     return cuda_defaults(given, request, part_.target, part_.cuda);
@@ -138,7 +133,7 @@ class CudaDevice : public Device {
 
   void launch(const Launch& launch) override {
     if (launch.grid == 0) return;
-    enter();
+    const CurrentContext current(*context_);
     const GeneratedKernel& kernel = *launch.kernel;
     if (launch.grid > std::numeric_limits<std::int32_t>::max())
       throw UsageError("grid of kernel " + kernel.source.name, std::to_string(launch.grid),
@@ -150,70 +145,99 @@ class CudaDevice : public Device {
     for (void* const& buffer : launch.buffers) parameters.push_back(const_cast<void**>(&buffer));
     for (const std::int64_t& argument : launch.arguments)
       parameters.push_back(const_cast<std::int64_t*>(&argument));
-    driver_.check(driver_.cuLaunchKernel(executable.function(), static_cast<unsigned>(launch.grid),
-                                         1, 1, static_cast<unsigned>(kernel.threads), 1, 1,
-                                         static_cast<unsigned>(kernel.scratch_bytes), stream_,
-                                         parameters.data(), nullptr),
-                  ("launching " + kernel.source.name).c_str());
+    driver_.check(
+        driver_.cuLaunchKernel(executable.function(), static_cast<unsigned>(launch.grid), 1, 1,
+                               static_cast<unsigned>(kernel.threads), 1, 1,
+                               static_cast<unsigned>(kernel.scratch_bytes),
+                               context_->stream(launch.stream), parameters.data(), nullptr),
+        ("launching " + kernel.source.name).c_str());
   }
   std::string library_text() const override {
     if (library() == nullptr) return "none (" + library_status_.problem + ")";
     return "cuBLASLt " + library_status_.version + ", " + library_status_.path;
   }
   std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) override {
-    enter();
+    const CurrentContext current(*context_);
     // What NVIDIA advises, for parts from 9.0 on and for those before.
     const std::int64_t most = part_.cuda.capability >= 90 ? 32 << 20 : 4 << 20;
     return library()->prepare(calls, workspace ? most : 0);
   }
-  void product(PreparedProduct& product, void* const* pointers, void* workspace) override {
-    enter();
-    library()->run(product, pointers, workspace, stream_);
+  void product(PreparedProduct& product, void* const* pointers, void* workspace,
+               Stream stream) override {
+    const CurrentContext current(*context_);
+    library()->run(product, pointers, workspace, context_->stream(stream));
   }
-  void finish() override {
-    enter();
-    driver_.check(driver_.cuStreamSynchronize(stream_), "running kernels");
+  void finish(Stream stream) override {
+    const CurrentContext current(*context_);
+    driver_.check(driver_.cuStreamSynchronize(context_->stream(stream)), "running kernels");
   }
 
  private:
   static CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
-  void enter() const { driver_.check(driver_.cuCtxSetCurrent(context_), "entering the context"); }
+
+  void close_library() {
+    try {
+      const CurrentContext current(*context_);
+      library_.reset();
+    } catch (const std::exception&) {
+      // A context that cannot be entered takes the library's things along.
+    }
+  }
 
   /// Opened by the first product; null where there is none.
   CublasLt* library() const {
     std::call_once(library_opened_, [this] {
-      enter();
+      const CurrentContext current(*context_);
       library_ = open_cublaslt(driver_.path, library_status_);
     });
     return library_.get();
   }
 
-  void strided(const TensorRef& from, const TensorRef& to, bool adds) {
-    enter();
+  void strided(const TensorRef& from, const TensorRef& to, bool adds, Stream stream) {
     StridedCall call = strided_call(from, to, adds);
     call.source.options.push_back("--gpu-architecture=" + part_.cuda.architecture);
-    const auto executable = compiler_->compile(call.source);
+    const auto executable = compiler_.compile(call.source);
+    const CurrentContext current(*context_);
     void* parameters[] = {&call.to, &call.from, &call.dims, &call.count};
     driver_.check(driver_.cuLaunchKernel(
                       dynamic_cast<const CudaExecutable&>(*executable).function(), call.blocks, 1,
-                      1, call.threads, 1, 1, 0, stream_, parameters, nullptr),
+                      1, call.threads, 1, 1, 0, context_->stream(stream), parameters, nullptr),
                   "copying a tensor");
-    if (adds || !from.is_dense()) finish();
   }
 
-  const CudaDriver& driver_;
   std::string name_;
+  int ordinal_;
   Pool pool_;
-  CUdevice device_ = 0;
-  CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
+  std::shared_ptr<const CudaContext> context_;
+  const CudaDriver& driver_;
   Part part_;
+  std::shared_ptr<CudaMemory> memory_;
   Schedule schedule_;
-  std::optional<Compiler> compiler_;
+  Compiler compiler_;
   mutable std::once_flag library_opened_;
   mutable std::unique_ptr<CublasLt> library_;
   mutable CublasLtStatus library_status_;
 };
+
+void CudaDevice::require_reachable(const void* memory, const std::string& what) const {
+  const CurrentContext current(*context_);
+  unsigned type = 0, managed = 0;
+  int ordinal = -1;
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* places[] = {&type, &managed, &ordinal};
+  driver_.check(driver_.cuPointerGetAttributes(3, wanted, places, address(memory)),
+                ("asking where " + what + " lies").c_str());
+  if (managed != 0 || type == CU_MEMORYTYPE_HOST) return;  // page-locked
+  if (type == CU_MEMORYTYPE_DEVICE) {
+    if (ordinal != ordinal_)
+      throw UsageError("memory of " + what, text("of cuda:", ordinal), name_);
+    return;
+  }
+  if (!part_.reaches_pageable)
+    throw UsageError("memory of " + what, "of this process, or of no one",
+                     name_ + " (to_device copies there)");
+}
 
 }  // namespace
 

@@ -9,6 +9,34 @@
 #define KRAIT_NAME_OF(name) KRAIT_TEXT_OF(name)
 
 namespace krait {
+namespace {
+
+/// What to do about a code, "" where its meaning says all.
+const char* remedy(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY: return "; smaller sizes, or fewer tensors at once, may fit";
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+      return "; the context of the device is lost, with all memory in it, and so is every call "
+             "that "
+             "follows: let go of the device and of all that was made on it and make it anew, or, "
+             "where others hold the context too, start the program again";
+    default: return "";
+  }
+}
+
+}  // namespace
 
 void CudaDriver::check(CUresult result, const char* what) const {
   if (result == CUDA_SUCCESS) return;
@@ -17,7 +45,8 @@ void CudaDriver::check(CUresult result, const char* what) const {
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &meaning);
   throw EnvironmentError(text("CUDA: ", what, ": ", meaning != nullptr ? meaning : "unknown error",
-                              " (", name != nullptr ? name : std::to_string(result), ")"));
+                              " (", name != nullptr ? name : std::to_string(result), ")",
+                              remedy(result)));
 }
 
 namespace {
@@ -38,10 +67,15 @@ CudaDriver open() {
   KRAIT_FIND(cuDeviceTotalMem);
   KRAIT_FIND(cuDevicePrimaryCtxRetain);
   KRAIT_FIND(cuDevicePrimaryCtxRelease);
-  KRAIT_FIND(cuCtxSetCurrent);
   KRAIT_FIND(cuCtxGetCurrent);
+  KRAIT_FIND(cuCtxPushCurrent);
+  KRAIT_FIND(cuCtxPopCurrent);
+  KRAIT_FIND(cuCtxSynchronize);
   KRAIT_FIND(cuMemAlloc);
+  KRAIT_FIND(cuMemAllocAsync);
   KRAIT_FIND(cuMemFree);
+  KRAIT_FIND(cuMemGetInfo);
+  KRAIT_FIND(cuPointerGetAttributes);
   KRAIT_FIND(cuMemsetD8Async);
   KRAIT_FIND(cuMemcpyHtoDAsync);
   KRAIT_FIND(cuMemcpyDtoHAsync);
@@ -49,6 +83,13 @@ CudaDriver open() {
   KRAIT_FIND(cuStreamCreate);
   KRAIT_FIND(cuStreamDestroy);
   KRAIT_FIND(cuStreamSynchronize);
+  KRAIT_FIND(cuStreamWaitEvent);
+  KRAIT_FIND(cuStreamIsCapturing);
+  KRAIT_FIND(cuEventCreate);
+  KRAIT_FIND(cuEventDestroy);
+  KRAIT_FIND(cuEventRecord);
+  KRAIT_FIND(cuEventQuery);
+  KRAIT_FIND(cuEventSynchronize);
   KRAIT_FIND(cuModuleLoadDataEx);
   KRAIT_FIND(cuModuleUnload);
   KRAIT_FIND(cuModuleGetFunction);

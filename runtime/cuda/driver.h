@@ -19,10 +19,15 @@ struct CudaDriver {
   KRAIT_CUDA_FUNCTION(cuDeviceTotalMem);
   KRAIT_CUDA_FUNCTION(cuDevicePrimaryCtxRetain);
   KRAIT_CUDA_FUNCTION(cuDevicePrimaryCtxRelease);
-  KRAIT_CUDA_FUNCTION(cuCtxSetCurrent);
   KRAIT_CUDA_FUNCTION(cuCtxGetCurrent);
+  KRAIT_CUDA_FUNCTION(cuCtxPushCurrent);
+  KRAIT_CUDA_FUNCTION(cuCtxPopCurrent);
+  KRAIT_CUDA_FUNCTION(cuCtxSynchronize);
   KRAIT_CUDA_FUNCTION(cuMemAlloc);
+  KRAIT_CUDA_FUNCTION(cuMemAllocAsync);
   KRAIT_CUDA_FUNCTION(cuMemFree);
+  KRAIT_CUDA_FUNCTION(cuMemGetInfo);
+  KRAIT_CUDA_FUNCTION(cuPointerGetAttributes);
   KRAIT_CUDA_FUNCTION(cuMemsetD8Async);
   KRAIT_CUDA_FUNCTION(cuMemcpyHtoDAsync);
   KRAIT_CUDA_FUNCTION(cuMemcpyDtoHAsync);
@@ -30,6 +35,13 @@ struct CudaDriver {
   KRAIT_CUDA_FUNCTION(cuStreamCreate);
   KRAIT_CUDA_FUNCTION(cuStreamDestroy);
   KRAIT_CUDA_FUNCTION(cuStreamSynchronize);
+  KRAIT_CUDA_FUNCTION(cuStreamWaitEvent);
+  KRAIT_CUDA_FUNCTION(cuStreamIsCapturing);
+  KRAIT_CUDA_FUNCTION(cuEventCreate);
+  KRAIT_CUDA_FUNCTION(cuEventDestroy);
+  KRAIT_CUDA_FUNCTION(cuEventRecord);
+  KRAIT_CUDA_FUNCTION(cuEventQuery);
+  KRAIT_CUDA_FUNCTION(cuEventSynchronize);
   KRAIT_CUDA_FUNCTION(cuModuleLoadDataEx);
   KRAIT_CUDA_FUNCTION(cuModuleUnload);
   KRAIT_CUDA_FUNCTION(cuModuleGetFunction);
@@ -39,7 +51,8 @@ struct CudaDriver {
   KRAIT_CUDA_FUNCTION(cuGetErrorString);
 #undef KRAIT_CUDA_FUNCTION
 
-  /// Throws EnvironmentError "WHAT: STRING (NAME)" unless the result is a success.
+  /// Throws EnvironmentError "CUDA: WHAT: STRING (NAME)", and what to do where that is known,
+  /// unless the result is a success. One of work that was given earlier is told by any later call.
   void check(CUresult result, const char* what) const;
 };
 

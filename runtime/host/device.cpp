@@ -57,18 +57,23 @@ const std::string& HostDevice::name() const {
   return host;
 }
 
-std::shared_ptr<void> HostDevice::allocate(std::int64_t bytes) { return host_memory(bytes); }
+Memory HostDevice::allocate(std::int64_t bytes, Stream) { return host_memory(bytes); }
+Memory HostDevice::scratch(std::int64_t bytes, Stream) { return scratch_->take(bytes); }
 
-void HostDevice::write(void* memory, const void* from, std::int64_t bytes) {
+void HostDevice::clear(void* memory, std::int64_t bytes, Stream) {
+  std::memset(memory, 0, static_cast<std::size_t>(bytes));
+}
+
+void HostDevice::write(void* memory, const void* from, std::int64_t bytes, Stream) {
   std::memcpy(memory, from, static_cast<std::size_t>(bytes));
 }
 
-void HostDevice::read(void* to, const void* memory, std::int64_t bytes) {
+void HostDevice::read(void* to, const void* memory, std::int64_t bytes, Stream) {
   std::memcpy(to, memory, static_cast<std::size_t>(bytes));
 }
 
-void HostDevice::copy(const TensorRef& from, const TensorRef& to) { krait::copy(from, to); }
-void HostDevice::add(const TensorRef& from, const TensorRef& to) { krait::add(from, to); }
+void HostDevice::copy(const TensorRef& from, const TensorRef& to, Stream) { krait::copy(from, to); }
+void HostDevice::add(const TensorRef& from, const TensorRef& to, Stream) { krait::add(from, to); }
 
 bool HostDevice::uses_library(const Plan& plan, const PlannedKernel& kernel) const {
   if (plan.schedule.gemm_or_default() == GemmKind::generated) return false;
@@ -111,7 +116,7 @@ std::shared_ptr<PreparedProduct> HostDevice::prepare(const GemmCalls& calls, boo
   return made;
 }
 
-void HostDevice::product(PreparedProduct& product, void* const* pointers, void*) {
+void HostDevice::product(PreparedProduct& product, void* const* pointers, void*, Stream) {
   run_gemm(product.calls, blas_, pool_, pointers);
 }
 

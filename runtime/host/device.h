@@ -41,11 +41,15 @@ class HostDevice : public Device {
   Compiler& compiler() override { return compiler_; }
   Pool& pool() override { return pool_; }
 
-  std::shared_ptr<void> allocate(std::int64_t bytes) override;
-  void write(void* memory, const void* from, std::int64_t bytes) override;
-  void read(void* to, const void* memory, std::int64_t bytes) override;
-  void copy(const TensorRef& from, const TensorRef& to) override;
-  void add(const TensorRef& from, const TensorRef& to) override;
+  Memory allocate(std::int64_t bytes, Stream stream) override;
+  Memory scratch(std::int64_t bytes, Stream stream) override;
+  void clear(void* memory, std::int64_t bytes, Stream stream) override;
+  void write(void* memory, const void* from, std::int64_t bytes, Stream stream = {}) override;
+  void read(void* to, const void* memory, std::int64_t bytes, Stream stream = {}) override;
+  void copy(const TensorRef& from, const TensorRef& to, Stream stream = {}) override;
+  void add(const TensorRef& from, const TensorRef& to, Stream stream = {}) override;
+  /// Nothing can be told: all memory of the process is taken for what it is said to be.
+  void require_reachable(const void*, const std::string&) const override {}
 
   /// Products go to the BLAS where there is one that can do them and the schedule leaves them to a
   /// library, unless its kernels work in narrower vectors than generated ones do and nobody asked
@@ -56,8 +60,9 @@ class HostDevice : public Device {
   void launch(const Launch& launch) override;
   std::string library_text() const override;
   std::shared_ptr<PreparedProduct> prepare(const GemmCalls& calls, bool workspace) override;
-  void product(PreparedProduct& product, void* const* pointers, void* workspace) override;
-  void finish() override {}
+  void product(PreparedProduct& product, void* const* pointers, void* workspace,
+               Stream stream) override;
+  void finish(Stream) override {}
 
   const Blas& blas() const { return blas_; }
   bool prefers_library() const;
@@ -70,11 +75,9 @@ class HostDevice : public Device {
   bool blas_named_;
   Blas blas_;
   Pool pool_;
+  std::shared_ptr<HostScratch> scratch_ = std::make_shared<HostScratch>();
   Target target_;
   Schedule schedule_;
 };
-
-/// Memory of this process, zero, aligned to 64 bytes. Throws EnvironmentError where there is none.
-std::shared_ptr<void> host_memory(std::int64_t bytes);
 
 }  // namespace krait

@@ -87,7 +87,7 @@ struct Problem {
       space = Tensor(DType::f64, {product->workspace_bytes / 8}, gpu);
     void* const pointers[] = {const_cast<void*>(gpu_a.ref().data),
                               const_cast<void*>(gpu_b.ref().data), gpu_c.data()};
-    gpu.product(*product, pointers, space.data());
+    gpu.product(*product, pointers, space.data(), {});
     const Tensor got = to_host(gpu_c.ref(), gpu);
     return {got.data_as<float>(), got.data_as<float>() + got.count()};
   }
@@ -143,7 +143,7 @@ TEST_CASE("a library that is missing or cannot initialise leaves products to gen
   CHECK(emulated_device(KRAIT_EMULATOR_LIBRARY)->library_text().find("has no cublasLtCreate") !=
         std::string::npos);
   const auto gpu = emulated_device(library_path);
-  EMULATOR(cuda_emulator_fail_call)("cuCtxGetCurrent", 1, 999, 0);
+  EMULATOR(cuda_emulator_fail_call)("cuCtxGetCurrent", 2, 999, 0);  // krait asks first
   CHECK(gpu->library_text().find("CUBLAS_STATUS_NOT_INITIALIZED") != std::string::npos);
   CHECK(gpu->library_text().find("none (") == 0);  // it is not asked again
   CHECK(emulated_device(library_path)->library_text().find("cuBLASLt") == 0);
