@@ -76,16 +76,32 @@ class Partitioner {
       const int object = placement_.add_temporary("partial." + graph().label(sink),
                                                   graph().type(sink).dtype, dims);
       kernel.partials.push_back({sink, object, over});
-      Made finish;
-      finish.kernel.kind = PlannedKernel::Kind::finish;
-      finish.kernel.partials = {kernel.partials.back()};
-      for (const View& view : views) finish.kernel.stores.push_back({sink, view});
-      finish.writes.insert(sink);
-      finish.finishes = static_cast<int>(made_.size());
-      finishing.push_back(std::move(finish));
+      // Partials that look alike are added up by one kernel.
+      auto finish = std::find_if(finishing.begin(), finishing.end(), [&](const Made& other) {
+        return alike(other.kernel.partials[0], kernel.partials.back());
+      });
+      if (finish == finishing.end()) {
+        finish = finishing.insert(finish, Made{});
+        finish->kernel.kind = PlannedKernel::Kind::finish;
+        finish->finishes = static_cast<int>(made_.size());
+      }
+      finish->kernel.partials.push_back(kernel.partials.back());
+      for (const View& view : views) finish->kernel.stores.push_back({sink, view});
+      finish->writes.insert(sink);
     }
     made_.push_back(std::move(made));
     for (Made& finish : finishing) made_.push_back(std::move(finish));
+  }
+
+  /// Over the same axes of the same parts, combined in the same way.
+  bool alike(const Partial& a, const Partial& b) const {
+    const auto axes = [&](const Partial& partial) {
+      std::vector<std::string> names = partial.over;
+      for (const Axis& dim : placement_.objects()[partial.object].dims) names.push_back(dim.name);
+      return names;
+    };
+    return axes(a) == axes(b) && graph().type(a.value).dtype == graph().type(b.value).dtype &&
+           is_maximum(graph(), a.value) == is_maximum(graph(), b.value);
   }
 
   void add_products() {

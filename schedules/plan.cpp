@@ -18,4 +18,9 @@ int Plan::find_object(MemoryObject::Kind kind, const std::string& name) const {
   return -1;
 }
 
+bool is_maximum(const Graph& graph, Value value) {
+  const auto* reduce = std::get_if<Reduce>(&graph.node(value.node).op);
+  return reduce != nullptr && reduce->kind == Reduce::Kind::max;
+}
+
 }  // namespace krait

@@ -77,7 +77,8 @@ struct Partial {
 };
 
 /// fused: a tile program. product: a library GEMM, a Contract of two operands. finish: adds up
-/// partials in the order of their axes.
+/// partials in the order of their axes, or takes the largest; partials of one kernel that differ in
+/// nothing but their values.
 struct PlannedKernel {
   enum class Kind : std::uint8_t { fused, product, finish };
   Kind kind = Kind::fused;
@@ -102,6 +103,9 @@ struct Plan {
   std::vector<PlannedKernel> kernels;
   int find_object(MemoryObject::Kind kind, const std::string& name) const;  // -1: none
 };
+
+/// Whether partials of the value are combined by the largest; by their sum else.
+bool is_maximum(const Graph& graph, Value value);
 
 /// Readable text, stable.
 std::string to_text(const Plan& plan);

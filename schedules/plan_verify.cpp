@@ -178,8 +178,14 @@ class PlanVerifier {
                  " writes nothing");
     KRAIT_ASSERT(kernel_->kind != Kind::product || kernel_->nodes.size() == 1, kernel_->name,
                  " is a product of ", kernel_->nodes.size(), " nodes");
-    KRAIT_ASSERT(kernel_->kind != Kind::finish || kernel_->partials.size() == 1, kernel_->name,
-                 " adds up ", kernel_->partials.size(), " partials");
+    if (kernel_->kind != Kind::finish) return;
+    KRAIT_ASSERT(!kernel_->partials.empty(), kernel_->name, " adds up nothing");
+    const Partial& first = kernel_->partials[0];
+    for (const Partial& other : kernel_->partials)
+      KRAIT_ASSERT(other.over == first.over &&
+                       graph().type(other.value).axes == graph().type(first.value).axes,
+                   kernel_->name, " adds up partials of ", graph().label(first.value), " and of ",
+                   graph().label(other.value), ", along other axes");
   }
 
   void check_order(int number) const {

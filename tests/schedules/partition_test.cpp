@@ -93,6 +93,20 @@ TEST_CASE("parts of one tensor may come from kernels that wait for one another")
   CHECK(*readers.begin() <= *writers.rbegin());
 }
 
+TEST_CASE("partials that look alike are added up by one kernel") {
+  const Axis b("b"), t("t"), n("n", 24);
+  const Graph graph = build_graph([&](Scope& s) {
+    const Expr x = s.input("x", {b, t, n});
+    s.output("y", tanh(x * s.param("scale", {n}) + s.param("offset", {n})), {b, t, n});
+    s.output("peak", maximum(x, {b, t}), {n});
+  });
+  const Plan plan = lower(graph, {}, {"y"}, {"scale", "offset"}).backward;
+  std::vector<std::size_t> sums;
+  for (const PlannedKernel& kernel : plan.kernels)
+    if (kernel.kind == PlannedKernel::Kind::finish) sums.push_back(kernel.partials.size());
+  CHECK(sums == std::vector<std::size_t>{2});
+}
+
 TEST_CASE("kernels run after those that they wait for; circles are found") {
   CHECK(ordered({{2}, {}, {1}}) == std::vector<int>{1, 2, 0});
   CHECK(ordered({{1}, {0}, {}, {1}}) == std::vector<int>{2});
