@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,22 @@ struct PreparedProduct {
   virtual ~PreparedProduct() = default;
   GemmCalls calls;
   std::int64_t workspace_bytes = 0;  ///< Of memory of the device, that a run has for itself.
+};
+
+/// Work of a device that was written down, and is done by each replay: a whole forward, backward or
+/// step, or several of them, at the cost of one launch. One thread at a time.
+class CapturedCall {
+ public:
+  /// Gives all its work to the stream that it is handed.
+  using Call = std::function<void(Stream)>;
+
+  /// Waits for the last replay, where the call's own memory ends with it.
+  virtual ~CapturedCall() = default;
+  /// From now on replays do what `call` does: the same kernels in the same order, with other
+  /// tensors. Throws UsageError where it does anything else, and stays as it was.
+  virtual void bind(const Call& call) = 0;
+  /// Allocates, compiles and waits for nothing.
+  virtual void replay(Stream stream = {}) = 0;
 };
 
 /// Layers that share a device share its memory, its threads and every kernel that is equal. Safe to
@@ -92,6 +109,10 @@ class Device {
                        Stream stream) = 0;
   /// Waits for the work of a stream.
   virtual void finish(Stream stream = {}) = 0;
+  /// Writes down what `call` does, once, without doing it. What it makes (outputs, tapes,
+  /// gradients) stands where it is for every replay. Throws UsageError that says why for what
+  /// cannot be captured: a device that is none of CUDA, a call that waits for the device.
+  virtual std::unique_ptr<CapturedCall> capture(const CapturedCall::Call& call) = 0;
 };
 
 /// A tensor of the device with the elements of `host`, dense, that any stream may use; and the way

@@ -6,6 +6,7 @@
 
 #include "dsl/error.h"
 #include "runtime/cuda/backend.h"
+#include "runtime/cuda/capture.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/defaults.h"
 #include "runtime/cuda/memory.h"
@@ -76,11 +77,10 @@ class CudaDevice : public Device {
   Pool& pool() override { return pool_; }
 
   Memory allocate(std::int64_t bytes, Stream stream) override {
+    if (const auto captured = captures_->find(stream)) return captured->take(bytes, stream);
     return memory_->take(bytes, stream);
   }
-  Memory scratch(std::int64_t bytes, Stream stream) override {
-    return memory_->take(bytes, stream);
-  }
+  Memory scratch(std::int64_t bytes, Stream stream) override { return allocate(bytes, stream); }
   void trim() override { memory_->trim(); }
   void clear(void* memory, std::int64_t bytes, Stream stream) override {
     const CurrentContext current(*context_);
@@ -89,6 +89,7 @@ class CudaDevice : public Device {
                   "clearing memory");
   }
   void write(void* memory, const void* from, std::int64_t bytes, Stream stream) override {
+    refuse_capture(stream, "copying to the device");
     const CurrentContext current(*context_);
     driver_.check(driver_.cuMemcpyHtoDAsync(address(memory), from, static_cast<std::size_t>(bytes),
                                             context_->stream(stream)),
@@ -96,6 +97,7 @@ class CudaDevice : public Device {
     finish(stream);
   }
   void read(void* to, const void* memory, std::int64_t bytes, Stream stream) override {
+    refuse_capture(stream, "copying from the device");
     const CurrentContext current(*context_);
     driver_.check(driver_.cuMemcpyDtoHAsync(to, address(memory), static_cast<std::size_t>(bytes),
                                             context_->stream(stream)),
@@ -168,8 +170,12 @@ class CudaDevice : public Device {
     library()->run(product, pointers, workspace, context_->stream(stream));
   }
   void finish(Stream stream) override {
+    refuse_capture(stream, "waiting for the device");
     const CurrentContext current(*context_);
     driver_.check(driver_.cuStreamSynchronize(context_->stream(stream)), "running kernels");
+  }
+  std::unique_ptr<CapturedCall> capture(const CapturedCall::Call& call) override {
+    return capture_cuda(context_, captures_, call);
   }
 
  private:
@@ -182,6 +188,11 @@ class CudaDevice : public Device {
     } catch (const std::exception&) {
       // A context that cannot be entered takes the library's things along.
     }
+  }
+
+  void refuse_capture(Stream stream, const char* what) const {
+    if (captures_->find(stream))
+      throw UsageError("captured call", what, "work that stays on the device");
   }
 
   /// Opened by the first product; null where there is none.
@@ -212,6 +223,7 @@ class CudaDevice : public Device {
   const CudaDriver& driver_;
   Part part_;
   std::shared_ptr<CudaMemory> memory_;
+  std::shared_ptr<Captures> captures_ = std::make_shared<Captures>();
   Schedule schedule_;
   Compiler compiler_;
   mutable std::once_flag library_opened_;

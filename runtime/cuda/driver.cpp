@@ -85,6 +85,14 @@ CudaDriver open() {
   KRAIT_FIND(cuStreamSynchronize);
   KRAIT_FIND(cuStreamWaitEvent);
   KRAIT_FIND(cuStreamIsCapturing);
+  KRAIT_FIND(cuStreamBeginCapture);
+  KRAIT_FIND(cuStreamEndCapture);
+  KRAIT_FIND(cuGraphGetNodes);
+  KRAIT_FIND(cuGraphInstantiate);
+  KRAIT_FIND(cuGraphExecUpdate);
+  KRAIT_FIND(cuGraphLaunch);
+  KRAIT_FIND(cuGraphExecDestroy);
+  KRAIT_FIND(cuGraphDestroy);
   KRAIT_FIND(cuEventCreate);
   KRAIT_FIND(cuEventDestroy);
   KRAIT_FIND(cuEventRecord);

@@ -37,6 +37,14 @@ struct CudaDriver {
   KRAIT_CUDA_FUNCTION(cuStreamSynchronize);
   KRAIT_CUDA_FUNCTION(cuStreamWaitEvent);
   KRAIT_CUDA_FUNCTION(cuStreamIsCapturing);
+  KRAIT_CUDA_FUNCTION(cuStreamBeginCapture);
+  KRAIT_CUDA_FUNCTION(cuStreamEndCapture);
+  KRAIT_CUDA_FUNCTION(cuGraphGetNodes);
+  KRAIT_CUDA_FUNCTION(cuGraphInstantiate);
+  KRAIT_CUDA_FUNCTION(cuGraphExecUpdate);
+  KRAIT_CUDA_FUNCTION(cuGraphLaunch);
+  KRAIT_CUDA_FUNCTION(cuGraphExecDestroy);
+  KRAIT_CUDA_FUNCTION(cuGraphDestroy);
   KRAIT_CUDA_FUNCTION(cuEventCreate);
   KRAIT_CUDA_FUNCTION(cuEventDestroy);
   KRAIT_CUDA_FUNCTION(cuEventRecord);

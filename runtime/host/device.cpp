@@ -120,4 +120,8 @@ void HostDevice::product(PreparedProduct& product, void* const* pointers, void*,
   run_gemm(product.calls, blas_, pool_, pointers);
 }
 
+std::unique_ptr<CapturedCall> HostDevice::capture(const CapturedCall::Call&) {
+  throw UsageError("device of a captured call", "host", "cuda:N");
+}
+
 }  // namespace krait

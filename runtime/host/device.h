@@ -63,6 +63,8 @@ class HostDevice : public Device {
   void product(PreparedProduct& product, void* const* pointers, void* workspace,
                Stream stream) override;
   void finish(Stream) override {}
+  /// Throws UsageError: the host does its work at once.
+  std::unique_ptr<CapturedCall> capture(const CapturedCall::Call& call) override;
 
   const Blas& blas() const { return blas_; }
   bool prefers_library() const;
