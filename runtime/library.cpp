@@ -1,15 +1,40 @@
 #include "runtime/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <link.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 
 #include "dsl/error.h"
 
 namespace krait {
 
 namespace {
+
+/// Whether a library ends before what its header says of it: to map one that was cut short ends the
+/// process. What is no library at all is left to the linker to tell.
+bool is_cut_short(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return false;
+  const auto size = static_cast<std::uint64_t>(file.tellg());
+  const auto read = [&](std::uint64_t at, auto& into) {
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(reinterpret_cast<char*>(&into), sizeof into);
+    return static_cast<bool>(file);
+  };
+  ElfW(Ehdr) header;
+  if (!read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    if (!read(header.e_phoff + i * header.e_phentsize, segment)) return true;
+    if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > size) return true;
+  }
+  return false;
+}
 
 /// The first that opens, or null; `status` tells where or why not.
 void* open_first(LibraryStatus& status, const std::string& variable,
@@ -18,6 +43,10 @@ void* open_first(LibraryStatus& status, const std::string& variable,
   const bool set = given != nullptr && *given != '\0';
   for (const std::string& candidate : set ? std::vector<std::string>{given} : names) {
     if (candidate.empty()) continue;
+    if (candidate.find('/') != std::string::npos && is_cut_short(candidate)) {
+      if (status.problem.empty()) status.problem = candidate + " was cut short";
+      continue;
+    }
     void* const handle = ::dlopen(candidate.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (handle == nullptr) {
       if (status.problem.empty()) {
@@ -49,6 +78,7 @@ Library open_library(const std::string& what, const std::string& variable,
   LibraryStatus status;
   Library library;
   library.what = what;
+  library.remedy = remedy;
   library.handle = open_first(status, variable, names);
   if (library.handle == nullptr)
     throw EnvironmentError(text(what, " is missing (", status.problem, "); ", remedy));
@@ -60,7 +90,7 @@ void* Library::symbol(const char* name) const {
   void* const found = ::dlsym(handle, name);
   if (found == nullptr)
     throw EnvironmentError(
-        text(what, " (", path, ") has no ", name, "; it is too old, or another library"));
+        text(what, " (", path, ") has no ", name, "; it is too old, or another library: ", remedy));
   return found;
 }
 

@@ -19,10 +19,11 @@ LibraryStatus find_library(const std::string& name, const std::string& variable,
 
 /// A library that is open for as long as the process lives.
 struct Library {
-  std::string what, path;
+  std::string what, path, remedy;
   void* handle = nullptr;
 
-  /// Sets `function` to the symbol. Throws EnvironmentError where the library lacks it.
+  /// Sets `function` to the symbol. Throws EnvironmentError where the library lacks it, with the
+  /// remedy: it is another one.
   template <typename F>
   void find(const char* name, F& function) const {
     function = reinterpret_cast<F>(symbol(name));
@@ -32,8 +33,9 @@ struct Library {
   void* symbol(const char* name) const;
 };
 
-/// Looks in the same way, and keeps it open. Throws EnvironmentError "WHAT is missing (REASON);
-/// REMEDY" where there is none.
+/// Looks in the same way, and keeps it open. A file that is named by its path and was cut short is
+/// told from a sound one before it can do harm; one that the system finds is not. Throws
+/// EnvironmentError "WHAT is missing (REASON); REMEDY" where there is none.
 Library open_library(const std::string& what, const std::string& variable,
                      const std::vector<std::string>& names, const std::string& remedy);
 

@@ -106,7 +106,13 @@ CudaDriver open() {
   KRAIT_FIND(cuGetErrorName);
   KRAIT_FIND(cuGetErrorString);
 #undef KRAIT_FIND
-  driver.check(driver.cuInit(0), "initialising");
+  try {
+    driver.check(driver.cuInit(0), "initialising");
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(
+        text(error.what(), ", by ", driver.path,
+             "; is there a GPU that `nvidia-smi` shows? device host needs none"));
+  }
   return driver;
 }
 
