@@ -47,6 +47,17 @@ constexpr std::int64_t wide_tile = 16384;
 /// The same where whole chunks are on chip, many values at once.
 constexpr std::int64_t narrow_tile = 4096;
 
+/// Elements of a value that stand on chip together.
+std::int64_t tile_elements(const Graph& graph, const std::vector<AxisMapping>& mapping,
+                           const AxisNames& axes) {
+  AxisNames tile;
+  for (const auto& axis : axes)
+    if (std::none_of(mapping.begin(), mapping.end(),
+                     [&](const AxisMapping& mapped) { return mapped.axis == axis; }))
+      tile.push_back(axis);
+  return constant_elements(graph, tile);
+}
+
 /// Cuts constant axes that every value has and that nothing sums over into grid points, outer ones
 /// first, until the largest tile has at most `limit` elements.
 void shrink_tiles(const Analysis& analysis, const Closure& closure,
@@ -71,11 +82,10 @@ void shrink_tiles(const Analysis& analysis, const Closure& closure,
   }
   auto largest = [&] {
     std::int64_t elements = 1;
-    auto measure = [&](const AxisNames& value_axes) {
-      AxisNames tile;
-      for (const auto& axis : value_axes)
-        if (!is_mapped(axis)) tile.push_back(axis);
-      elements = std::max(elements, constant_elements(graph, tile));
+    std::vector<AxisMapping> mapping = grid;
+    mapping.insert(mapping.end(), loops.begin(), loops.end());
+    auto measure = [&](const AxisNames& axes) {
+      elements = std::max(elements, tile_elements(graph, mapping, axes));
     };
     for (int node : closure.nodes)
       for (const Type& type : graph.node(node).results) measure(type.axes);
@@ -150,6 +160,44 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
   }
   grid.insert(grid.end(), loops.begin(), loops.end());
   return grid;
+}
+
+std::set<Value> kept_for_room(const Analysis& analysis, const Placement& placement,
+                              const Closure& closure, const std::vector<AxisMapping>& mapping) {
+  const Graph& graph = analysis.graph;
+  const auto is_wide = [&](Value value) {
+    return tile_elements(graph, mapping, graph.type(value).axes) > wide_tile;
+  };
+  const auto is_computed = [&](Value value) {
+    return closure.has(value.node) && closure.loads.count(value) == 0 &&
+           !placement.is_stored(value);
+  };
+  // Axes of one position rearrange nothing.
+  const auto rearranges = [&](const AxisNames& from, const AxisNames& to) {
+    const AxisNames gone = without(from, to);
+    return std::any_of(gone.begin(), gone.end(), [&](const auto& axis) {
+      return graph.axis(axis).extent != Extent::constant(1);
+    });
+  };
+  std::set<Value> kept;
+  bool wide = false;
+  for (int number : closure.nodes) {
+    const Node& node = graph.node(number);
+    for (std::size_t r = 0; r < node.results.size(); ++r)
+      wide |= is_wide({number, static_cast<int>(r)});
+    const bool sums = !analysis.summed(number).empty();
+    const bool narrows = sums && !is_wide({number, 0}) &&
+                         std::any_of(node.operands.begin(), node.operands.end(), is_wide);
+    if (narrows && is_computed({number, 0})) kept.insert({number, 0});
+    if (!is_view(node.op)) continue;
+    for (Value operand : node.operands) {
+      const AxisNames &from = graph.type(operand).axes, &to = node.results[0].axes;
+      if (is_computed(operand) && !is_wide(operand) &&
+          (rearranges(from, to) || rearranges(to, from)))
+        kept.insert(operand);
+    }
+  }
+  return wide ? kept : std::set<Value>{};
 }
 
 std::vector<std::string> grouping_key(const Analysis& analysis, const Closure& closure) {

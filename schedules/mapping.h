@@ -7,6 +7,7 @@
 #include "schedules/analysis.h"
 #include "schedules/chains.h"
 #include "schedules/closure.h"
+#include "schedules/placement.h"
 #include "schedules/plan.h"
 
 namespace krait {
@@ -17,6 +18,12 @@ std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& ch
 /// are summed over are loops. Without: positions along dynamic axes are the grid; those that are
 /// summed over are loops over a bounded number of parts.
 std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& closure);
+
+/// Values without which in memory a kernel without a chain, so mapped, holds more on chip at once
+/// than it should: those that it rearranges, which keeps their axes off the grid, and what it sums
+/// large tiles to, for kernels that do not hold them. None where its tiles are small enough.
+std::set<Value> kept_for_room(const Analysis& analysis, const Placement& placement,
+                              const Closure& closure, const std::vector<AxisMapping>& mapping);
 
 /// Kernels may be joined only where this is equal.
 std::vector<std::string> grouping_key(const Analysis& analysis, const Closure& closure);

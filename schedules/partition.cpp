@@ -36,6 +36,11 @@ class Partitioner {
     groups_ = form_groups(analysis_, placement_, chains, plan_.schedule, cuts_);
     for (const Group& group : groups_)
       more_.add(misplaced(analysis_, placement_, group.closure, group.mapping));
+    // A step has whole states in its tiles, and no chunks that could be smaller.
+    if (plan_.pass == Pass::step)
+      for (const Group& group : groups_)
+        if (group.chain < 0)
+          more_.kept.merge(kept_for_room(analysis_, placement_, group.closure, group.mapping));
     for (const Group& group : groups_) add_kernel(group);
     add_products();
     plan_.objects = placement_.objects();
