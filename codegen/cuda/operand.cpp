@@ -84,7 +84,10 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     if (sides.above)
       guard.room = bound(
           "room", size(buffer.dims[static_cast<std::size_t>(d)].extent) + " - " + in_sum(outer));
-    if (sides.below) guard.from = bound("from", "-" + in_sum(outer));
+    const std::string start = in_sum(outer);
+    // Two signs in a row are another operator.
+    if (sides.below)
+      guard.from = bound("from", start.starts_with('-') ? "-(" + start + ")" : "-" + start);
     made.guards.push_back(std::move(guard));
   }
   if (access.wide.elements == 1) return made;
