@@ -73,6 +73,16 @@ BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
   return built;
 }
 
+/// With what the schedule says of the part's blocks and functions.
+CudaTarget scheduled(CudaTarget target, const Plan& plan) {
+  const Schedule& schedule = plan.schedule;
+  if (schedule.math) target.exact = *schedule.math == MathKind::exact;
+  const bool backward = plan.pass == Pass::backward && schedule.backward_warps.has_value();
+  if (const auto& warps = backward ? schedule.backward_warps : schedule.warps)
+    target.warps = static_cast<int>(*warps);
+  return target;
+}
+
 void end(BuiltKernel built, GeneratedKernel& kernel) {
   kernel.objects = std::move(built.objects);
   for (int var : built.program.grid) kernel.grid.push_back(built.program.vars[var].extent);
@@ -104,14 +114,15 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
   return kernel;
 }
 
+void require_fit(const Plan& plan, int index, const CudaTarget& device) {
+  TileProgram program = build(plan, index, gpu_product_block).program;
+  program.name = without_number(program.name);
+  run_passes(program, scheduled(device, plan), cuda_passes());
+}
+
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
                               const std::vector<CudaPass>& passes, const PassObserver& after) {
-  CudaTarget target = device;
-  const Schedule& schedule = plan.schedule;
-  if (schedule.math) target.exact = *schedule.math == MathKind::exact;
-  const bool backward = plan.pass == Pass::backward && schedule.backward_warps.has_value();
-  if (const auto& warps = backward ? schedule.backward_warps : schedule.warps)
-    target.warps = static_cast<int>(*warps);
+  const CudaTarget target = scheduled(device, plan);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
   if (after) after("build", built.program);

@@ -50,4 +50,7 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& tar
                               const std::vector<CudaPass>& passes = cuda_passes(),
                               const PassObserver& after = {});
 
+/// Throws as generate_cuda does, and writes no text.
+void require_fit(const Plan& plan, int index, const CudaTarget& target);
+
 }  // namespace krait

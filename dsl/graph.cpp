@@ -98,6 +98,10 @@ std::string key_of(const Op& op, const std::vector<Value>& operands) {
 }  // namespace
 
 int Graph::add(Op op, std::vector<Value> operands) {
+  return add(std::move(op), std::move(operands), nullptr);
+}
+
+int Graph::add(Op op, std::vector<Value> operands, const std::vector<Type>* types) {
   for (const Value& value : operands) {
     KRAIT_REQUIRE(value.node >= 0 && value.node < static_cast<int>(nodes_.size()), name(op),
                   " reads node ", value.node, "; allowed: one of the graph's ", nodes_.size());
@@ -114,7 +118,7 @@ int Graph::add(Op op, std::vector<Value> operands) {
                      "names that the graph does not have yet");
   for (int id : equal)
     if (nodes_[id].op == op && nodes_[id].operands == operands) return id;
-  std::vector<Type> results = infer(*this, op, operands);
+  std::vector<Type> results = types != nullptr ? *types : infer(*this, op, operands);
   nodes_.push_back({std::move(op), std::move(operands), std::move(results)});
   const int id = static_cast<int>(nodes_.size()) - 1;
   equal.push_back(id);
@@ -130,6 +134,9 @@ Value Graph::map(Scalar expression, std::vector<Value> operands) {
                 "Map.expression reads ", expression.operand_count(), " operands; allowed: at most ",
                 operands.size());
   const Type type = infer(*this, Map{expression}, operands)[0];
+  const auto type_of = [&](const Scalar& other, const std::vector<Value>& read) {
+    return read == operands && other == expression ? type : infer(*this, Map{other}, read)[0];
+  };
   // One place for each value; literals into the expression.
   Scalar folded;
   std::vector<Value> distinct;
@@ -147,7 +154,7 @@ Value Graph::map(Scalar expression, std::vector<Value> operands) {
   folded.finish(folded.inline_expression(expression, places));
   if (folded.root().op == ScalarOp::constant)
     return constant(folded.root().value, type.dtype, type.axes);
-  if (infer(*this, Map{folded}, distinct)[0].dtype != type.dtype)
+  if (type_of(folded, distinct).dtype != type.dtype)
     return {add(Map{std::move(expression)}, std::move(operands))};
 
   // Only what is read, in the order of reading, if that leaves the type as it is.
@@ -162,7 +169,10 @@ Value Graph::map(Scalar expression, std::vector<Value> operands) {
   if (kept.size() == 1 && folded.root().op == ScalarOp::operand && this->type(kept[0]) == type)
     return kept[0];
   read.finish(read.inline_expression(folded, renumbered));
-  if (infer(*this, Map{read}, kept)[0] == type) return {add(Map{std::move(read)}, kept)};
+  if (type_of(read, kept) == type) {
+    const std::vector<Type> types{type};
+    return {add(Map{std::move(read)}, kept, &types)};
+  }
   return {add(Map{std::move(folded)}, distinct)};
 }
 

@@ -313,6 +313,10 @@ class Graph {
   std::vector<std::vector<int>> users() const;
 
  private:
+  friend class Rewriter;
+  /// `types`: those of the results, where they are known; null: they are inferred.
+  int add(Op op, std::vector<Value> operands, const std::vector<Type>* types);
+
   DType accumulator_ = DType::f32;
   std::vector<Axis> axes_;
   std::vector<Node> nodes_;
@@ -356,6 +360,7 @@ class Rewriter {
  private:
   const Graph& from_;
   Graph& to_;
+  bool same_axes_ = false;  // the new graph has those of the old one first, in their order
   struct Hash {
     std::size_t operator()(const std::pair<int, int>& v) const {
       return static_cast<std::size_t>(v.first) * 4 + v.second;

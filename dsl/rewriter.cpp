@@ -4,6 +4,7 @@
 namespace krait {
 
 void Rewriter::copy_axes() {
+  same_axes_ = to_.axes().empty();
   for (const auto& axis : from_.axes()) to_.declare(axis);
   to_.set_accumulator(from_.accumulator());
 }
@@ -21,7 +22,11 @@ void Rewriter::copy(int id) {
   const Node& node = from_.node(id);
   std::vector<Value> operands;
   for (const Value& operand : node.operands) operands.push_back(at(operand));
-  const int copied = to_.add(node.op, std::move(operands));
+  // Equal operands give equal results.
+  bool same = same_axes_;
+  for (std::size_t i = 0; i < operands.size() && same; ++i)
+    same = to_.type(operands[i]) == from_.type(node.operands[i]);
+  const int copied = to_.add(node.op, std::move(operands), same ? &node.results : nullptr);
   auto labels = from_.labels().find(id);
   for (int result = 0; result < static_cast<int>(node.results.size()); ++result) {
     set({id, result}, {copied, result});

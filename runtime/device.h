@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "runtime/stream.h"
 #include "runtime/tensor.h"
 #include "schedules/candidates.h"
+#include "schedules/lower.h"
 #include "schedules/plan.h"
 #include "schedules/schedule.h"
 #include "schedules/target.h"
@@ -59,8 +61,10 @@ class Device {
   virtual const Target& target() const = 0;
   /// Of every layer of the device, where the layer's own leaves keys open.
   virtual const Schedule& schedule() const = 0;
-  /// `given`, with the keys that it leaves open filled in for the request.
-  virtual Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const = 0;
+  /// `given`, with the keys that it leaves open filled in for the request. `plans`: set to those
+  /// that follow, where finding out took them.
+  virtual Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
+                                 std::optional<Lowered>& plans) const = 0;
   virtual Compiler& compiler() = 0;
   /// Threads of this machine, which generate and compile.
   virtual Pool& pool() = 0;

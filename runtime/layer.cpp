@@ -67,8 +67,11 @@ void Layer::build(const LayerOptions& options) {
   std::vector<Plan> plans;
   if (kind == PlanKind::chunks) {
     const Target& target = device_->target();
-    schedule_ = device_->with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_});
-    Lowered lowered = lower(graph_, schedule_, cotangents_, wanted_);
+    std::optional<Lowered> made;
+    schedule_ =
+        device_->with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_}, made);
+    if (!made) made = lower(graph_, schedule_, cotangents_, wanted_);
+    Lowered& lowered = *made;
     const Sizes sizes = with_usual_sizes(graph_, options.sizes);
     require_legal(lowered.forward, sizes, target);
     if (!wanted_.empty()) require_legal(lowered.backward, sizes, target);

@@ -7,7 +7,7 @@
 // statement, noted beside the width. Operands of a product run along the sum where they can.
 // Why here: last, when shared memory has its places and its rows are moved apart.
 // Limits: f32; guards may not run along the neighbours; sums by scans go one by one. The verifier
-// knows nothing of how a width was found: it asks every thread and register.
+// knows nothing of how a width was found: it asks what every lane, warp and register adds.
 #include <algorithm>
 #include <map>
 
@@ -220,22 +220,35 @@ class Checker {
       for (std::int64_t at = 0; at < std::min<std::int64_t>(size, elements); ++at)
         check_sum(access, at * move.constant, scaled(move.arguments, at));
     }
+    // Addresses are linear, and what a lane, a warp or a register adds to a point is the same
+    // everywhere: it is asked alone, where it alone stays inside of the tile.
+    std::vector<std::int64_t> origin(points_.vars.size(), 0);
+    const auto check_at = [&](int dim, std::int64_t position) {
+      std::vector<std::int64_t> point = origin;
+      if (dim >= 0) point[static_cast<std::size_t>(dim)] = position;
+      if (padding(layout, point)) return;
+      const Move sum = sum_at(point, moves);
+      check_sum(access, sum.constant, sum.arguments);
+    };
+    check_at(-1, 0);
+    for (const auto* bits : {&layout.lanes, &layout.warps})
+      for (const Layout::Bit& bit : *bits) check_at(bit.dim, bit.stride);
     const bool along_registers = !one_of(access.wide.var, points_.summed);
-    const std::int64_t step = along_registers ? elements : 1;
-    for (int warp = 0; warp < 1 << layout.warps.size(); ++warp)
-      for (int lane = 0; lane < 1 << layout.lanes.size(); ++lane)
-        for (std::int64_t reg = 0; reg < layout.registers_per_thread(); reg += step) {
-          const std::vector<std::int64_t> point = layout.point(reg, lane, warp);
-          if (padding(layout, point)) continue;
-          const Move sum = sum_at(point, moves);
-          check_sum(access, sum.constant, sum.arguments);
-          for (int next = 1; along_registers && next < elements; ++next) {
-            const Move neighbour = sum_at(layout.point(reg + next, lane, warp), moves);
-            require(
-                neighbour.constant == sum.constant + next && neighbour.arguments == sum.arguments,
-                access, "neighbours lie apart");
-          }
-        }
+    for (std::size_t i = 0; i < layout.registers.size(); ++i) {
+      const Layout::Loop& loop = layout.registers[i];
+      const std::int64_t step = along_registers && i == 0 ? elements : 1;
+      if (loop.count > step) check_at(loop.dim, step * loop.stride);
+    }
+    if (!along_registers) return;
+    const Layout::Loop& side = layout.registers[0];
+    const Move start = sum_at(origin, moves);
+    for (int next = 1; next < elements; ++next) {
+      std::vector<std::int64_t> point = origin;
+      point[static_cast<std::size_t>(side.dim)] = next * side.stride;
+      const Move neighbour = sum_at(point, moves);
+      require(neighbour.constant == next && neighbour.arguments == start.arguments, access,
+              "neighbours lie apart");
+    }
   }
 
   /// No one computes such a point; a product reads the last of the tile there, which is a point

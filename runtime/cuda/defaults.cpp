@@ -11,7 +11,7 @@ bool fits(const Plan& plan, const CudaTarget& cuda) {
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     if (plan.kernels[k].kind != PlannedKernel::Kind::fused) continue;
     try {
-      generate_cuda(plan, static_cast<int>(k), cuda);
+      require_fit(plan, static_cast<int>(k), cuda);
     } catch (const UsageError&) {
       return false;
     }
@@ -22,7 +22,7 @@ bool fits(const Plan& plan, const CudaTarget& cuda) {
 }  // namespace
 
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
-                       const CudaTarget& cuda) {
+                       const CudaTarget& cuda, std::optional<Lowered>* plans) {
   Schedule guess = with_defaults(given, request, target);
   if (!guess.chunk) return guess;
   // A product shared by the heads of a group is small beside what each of them does, and a kernel
@@ -34,10 +34,13 @@ Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, co
   if (!given.chunk) made.chunk = std::min(most, *guess.chunk);
   if (!given.backward_chunk) made.backward_chunk = std::min(most, guess.chunk_of(Pass::backward));
   for (;;) {
-    const Lowered lowered = lower(request.graph, made, request.cotangents, request.wanted);
+    Lowered lowered = lower(request.graph, made, request.cotangents, request.wanted);
     const bool forward = fits(lowered.forward, cuda);
     const bool backward = request.wanted.empty() || fits(lowered.backward, cuda);
-    if (forward && backward) return made;
+    if (forward && backward) {
+      if (plans != nullptr) *plans = std::move(lowered);
+      return made;
+    }
     bool smaller = false;
     if (!forward && !given.chunk && *made.chunk > least) {
       made.chunk = halved(*made.chunk);

@@ -128,8 +128,9 @@ class CudaDevice : public Device {
     return generate_cuda(plan, kernel, part_.cuda, cuda_passes(),
                          compiler_.dumps().tiles(file_of(plan, kernel)));
   }
-  Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const override {
-    return cuda_defaults(given, request, part_.target, part_.cuda);
+  Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
+                         std::optional<Lowered>& plans) const override {
+    return cuda_defaults(given, request, part_.target, part_.cuda, &plans);
   }
   void reserve_scratch(std::int64_t) override {}
 

@@ -35,7 +35,8 @@ class HostDevice : public Device {
   const std::string& name() const override;
   const Target& target() const override { return target_; }
   const Schedule& schedule() const override { return schedule_; }
-  Schedule with_defaults(const Schedule& given, const ScheduleRequest& request) const override {
+  Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
+                         std::optional<Lowered>&) const override {
     return krait::with_defaults(given, request, target_);
   }
   Compiler& compiler() override { return compiler_; }
