@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace krait {
 
@@ -12,6 +13,10 @@ struct CudaTarget {
   std::string architecture = "sm_90a";
   /// Bytes of shared memory that one block may have.
   std::int64_t shared_limit = 227 << 10;
+  /// What the blocks share that one multiprocessor runs at once: bytes of shared memory (of which
+  /// the system keeps `reserved` for each block), threads, and how many blocks it may run.
+  std::int64_t multiprocessor_shared = 228 << 10, reserved = 1 << 10;
+  int multiprocessor_threads = 2048, multiprocessor_blocks = 32;
   /// Warps of a block, a power of two; fewer where a kernel has less to do.
   int warps = 8;
   /// Registers of one thread that fragments may take, of four bytes.
@@ -25,5 +30,9 @@ struct CudaTarget {
 /// Of a part by ten times its compute capability. Throws UsageError for one that krait does not
 /// know, with those that it does.
 CudaTarget cuda_target(int capability);
+/// Of those that it knows, lowest first.
+std::vector<int> cuda_capabilities();
+/// The same by text, "8.0". Throws UsageError that names `field`.
+CudaTarget cuda_target(const std::string& capability, const std::string& field);
 
 }  // namespace krait

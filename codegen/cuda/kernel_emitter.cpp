@@ -265,7 +265,8 @@ KernelSource emit_cuda(const TileProgram& program, const CudaTarget& target) {
   source.entry = entry_of(program);
   source.backend = KernelSource::Backend::cuda;
   source.text = CudaEmitter(program, target).run();
-  source.options = {"--gpu-architecture=" + target.architecture, "--std=c++17", "--fmad=false"};
+  source.options = {"--gpu-architecture=" + target.architecture, "--std=c++17", "--fmad=false",
+                    "--ptxas-options=-v"};  // the log tells registers and spills
   return source;
 }
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "dsl/error.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/facts.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/nvrtc_build.h"
 
@@ -31,10 +31,7 @@ Toolchain CudaBackend::toolchain(DiskCache* memory) const {
   return {target_.architecture, {{"nvrtc", nvrtc_build(memory)}}};
 }
 
-CompiledCode CudaBackend::compile(const KernelSource& source) const {
-  NvrtcResult made = nvrtc_compile(source.name, source.text, source.options);
-  return {std::move(made.cubin), std::move(made.ptx), std::move(made.log)};
-}
+CompiledCode CudaBackend::compile(const KernelSource& source) const { return nvrtc_code(source); }
 
 std::shared_ptr<Executable> CudaBackend::load(const KernelSource& source, const std::string& key,
                                               const CompiledCode& code) const {
@@ -63,10 +60,6 @@ std::shared_ptr<Executable> CudaBackend::load(const KernelSource& source, const 
     driver.check(found, source.name.c_str());
   }
   return std::make_shared<CudaExecutable>(source.name, key, code.log, context_, module, function);
-}
-
-std::string ptx_of(const KernelSource& source) {
-  return nvrtc_compile(source.name, source.text, source.options).ptx;
 }
 
 }  // namespace krait

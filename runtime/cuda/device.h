@@ -12,7 +12,4 @@ namespace krait {
 /// (KRAIT_LIBNVRTC) is asked for by the first kernel that is not in the cache.
 std::shared_ptr<Device> make_cuda_device(int ordinal, int threads = 0);
 
-/// PTX of a source by NVRTC, without a device. Throws EnvironmentError where NVRTC is missing.
-std::string ptx_of(const KernelSource& source);
-
 }  // namespace krait

@@ -6,6 +6,7 @@
 
 #include "codegen/kernel_source.h"
 #include "dsl/error.h"
+#include "runtime/cuda/facts.h"
 #include "runtime/library.h"
 
 namespace krait {
@@ -14,6 +15,9 @@ namespace {
 struct Nvrtc {
   std::string path;
 #define KRAIT_NVRTC_FUNCTION(name) decltype(&::name) name = nullptr
+  KRAIT_NVRTC_FUNCTION(nvrtcVersion);
+  KRAIT_NVRTC_FUNCTION(nvrtcGetNumSupportedArchs);
+  KRAIT_NVRTC_FUNCTION(nvrtcGetSupportedArchs);
   KRAIT_NVRTC_FUNCTION(nvrtcCreateProgram);
   KRAIT_NVRTC_FUNCTION(nvrtcDestroyProgram);
   KRAIT_NVRTC_FUNCTION(nvrtcCompileProgram);
@@ -35,6 +39,9 @@ Nvrtc open() {
   Nvrtc nvrtc;
   nvrtc.path = library.path;
 #define KRAIT_FIND(name) library.find(#name, nvrtc.name)
+  KRAIT_FIND(nvrtcVersion);
+  KRAIT_FIND(nvrtcGetNumSupportedArchs);
+  KRAIT_FIND(nvrtcGetSupportedArchs);
   KRAIT_FIND(nvrtcCreateProgram);
   KRAIT_FIND(nvrtcDestroyProgram);
   KRAIT_FIND(nvrtcCompileProgram);
@@ -71,6 +78,23 @@ const std::vector<std::string>& nvrtc_names() {
 }
 
 const std::string& nvrtc_path() { return nvrtc().path; }
+
+NvrtcFacts nvrtc_facts() {
+  NvrtcFacts facts;
+  facts.path = nvrtc_path();
+  int major = 0, minor = 0, count = 0;
+  check(nvrtc().nvrtcVersion(&major, &minor), "its version");
+  facts.version = text(major, ".", minor);
+  check(nvrtc().nvrtcGetNumSupportedArchs(&count), "its architectures");
+  facts.capabilities.resize(static_cast<std::size_t>(count));
+  check(nvrtc().nvrtcGetSupportedArchs(facts.capabilities.data()), "its architectures");
+  return facts;
+}
+
+CompiledCode nvrtc_code(const KernelSource& source) {
+  NvrtcResult made = nvrtc_compile(source.name, source.text, source.options);
+  return {std::move(made.cubin), std::move(made.ptx), std::move(made.log)};
+}
 
 bool nvrtc_is_open() { return is_open; }
 
