@@ -28,7 +28,7 @@ using namespace krait;
 constexpr std::int64_t kBytes = 256;
 
 struct Options {
-  std::string file;
+  std::string file, kernels;
   std::int64_t steps = 400, batch = 8, seqlen = 256, d_model = 128, layers = 2;
   double lr = 2e-3, temperature = 0.7, seconds = 150;
   int threads = 0;
@@ -112,6 +112,9 @@ class LanguageModel {
     make_gradients(head_, d_head_);
   }
 
+  const Graph& backbone() const { return backbone_.graph(); }
+  const Graph& head() const { return head_.graph(); }
+
   /// A parameter and its gradient.
   struct Slot {
     TensorRef value, gradient;
@@ -177,10 +180,10 @@ class LanguageModel {
 
  private:
   static LayerOptions layer_options(const Options& options, std::shared_ptr<HostDevice> host) {
-    return {.on = std::move(host), .cotangents = {{"y"}}, .seed = options.seed};
+    return {.name = "backbone", .on = std::move(host), .cotangents = {{"y"}}, .seed = options.seed};
   }
   static LayerOptions head_options(const Options& options, std::shared_ptr<HostDevice> host) {
-    return {.on = std::move(host), .cotangents = {{"loss"}}, .seed = options.seed};
+    return {.name = "head", .on = std::move(host), .cotangents = {{"loss"}}, .seed = options.seed};
   }
 
   static void make_gradients(const Layer& layer, Tensors& gradients) {
@@ -332,6 +335,50 @@ std::string printable(std::string text) {
   return text;
 }
 
+/// Writes the CUDA C++ that the layers would have on a GPU into a folder, with what NVRTC and ptxas
+/// say about each kernel. No GPU is needed.
+void write_kernels(const LanguageModel& model, const Options& options) {
+  try {
+    std::printf("\nNVRTC %s compiles the same layers for a GPU of compute capability 8.0:\n",
+                nvrtc_facts().version.c_str());
+  } catch (const EnvironmentError& error) {
+    std::printf("no CUDA source is written: %s\n", error.what());
+    return;
+  }
+  LayerOptions layer;
+  layer.sizes = {{"b", options.batch}, {"t", options.seqlen}};
+  const CudaTarget target = cuda_target(80);
+  layer.name = "backbone";
+  layer.cotangents = {"y"};
+  std::vector<KernelSource> sources = gpu_sources(model.backbone(), layer, target);
+  layer.name = "head";
+  layer.cotangents = {"loss"};
+  for (KernelSource& source : gpu_sources(model.head(), layer, target))
+    sources.push_back(std::move(source));
+  const std::filesystem::path folder = options.kernels;
+  std::filesystem::create_directories(folder);
+  std::vector<CodeReport> reports(sources.size());
+  Pool(options.threads)
+      .parallel_for(static_cast<std::int64_t>(sources.size()), 0,
+                    [&](std::int64_t begin, std::int64_t end, void*) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const CompiledCode code = nvrtc_code(sources[i]);
+                        std::ofstream(folder / (sources[i].file + ".cu")) << sources[i].text;
+                        std::ofstream(folder / (sources[i].file + ".log")) << code.log;
+                        reports[i] = code_report(code);
+                      }
+                    });
+  int most = 0, spilling = 0;
+  for (const CodeReport& report : reports) {
+    most = std::max(most, report.registers);
+    spilling += report.spills() ? 1 : 0;
+  }
+  std::printf(
+      "%zu kernels, at most %d registers, %d of them spill; sources and what the compilers "
+      "said are in %s\n",
+      sources.size(), most, spilling, folder.c_str());
+}
+
 int run(const Options& options) {
   const std::string all = read_text(options.file);
   const std::string_view text = all;
@@ -365,6 +412,7 @@ int run(const Options& options) {
   std::printf("kernels: %lld compiled, %lld from the cache; %.1f s in all\n",
               static_cast<long long>(kernels.compiled), static_cast<long long>(kernels.from_cache),
               clock.seconds());
+  if (!options.kernels.empty()) write_kernels(model, options);
   return after < before ? 0 : 1;
 }
 
@@ -388,6 +436,8 @@ int main(int argc, char** argv) {
   app.add_option("--temperature", options.temperature, "of what is written")
       ->check(CLI::PositiveNumber);
   app.add_option("--threads", options.threads, "0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--kernels", options.kernels,
+                 "a folder for the CUDA source of the layers; none is written without");
   app.add_option("--seed", options.seed, "of parameters, windows and what is written");
   try {
     app.parse(argc, argv);

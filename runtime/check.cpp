@@ -10,6 +10,7 @@
 #include "runtime/fixture.h"
 #include "runtime/runner.h"
 #include "runtime/safetensors.h"
+#include "runtime/sha256.h"
 #include "runtime/windows.h"
 
 namespace krait {
@@ -86,6 +87,17 @@ CheckRow output_row(const std::string& name, const Tensors64& got, const Tensor6
   const double error =
       is_angle ? angle_error(found->second, expected) : tensor_error(found->second, expected);
   return {"out." + name, error, bound};
+}
+
+/// Of shape and values, where every NaN is the same one.
+std::string digest(const Tensor64& tensor) {
+  Sha256 hash;
+  for (const std::int64_t size : tensor.shape) hash.update(text(size, ' '));
+  for (double value : tensor.data) {
+    if (std::isnan(value)) value = kNaN;
+    hash.update({reinterpret_cast<const char*>(&value), sizeof(value)});
+  }
+  return hex(hash.finish());
 }
 
 /// Neither a tensor of the fixture nor one of the block may go unseen; only the final states of a
@@ -213,6 +225,9 @@ CheckReport check_fixture(const Fixture& fixture, const CheckOptions& options) {
   const RunResult result = step ? RunResult{run_in_windows(request.graph, *runner, inputs, 1), {}}
                                 : runner->run(inputs, fixture.cotangents);
   report.notes = runner->notes();
+  for (const auto& [name, tensor] : result.outputs) report.digests["out." + name] = digest(tensor);
+  for (const auto& [name, tensor] : result.gradients)
+    report.digests["grad." + name] = digest(tensor);
 
   for (const auto& [name, expected] : fixture.outputs) {
     report.rows.push_back(

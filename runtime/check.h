@@ -45,6 +45,8 @@ struct CheckReport {
   std::string op;
   std::vector<std::string> notes;
   std::vector<CheckRow> rows;
+  /// SHA-256 of what the device gave, by "out.NAME" and "grad.NAME", for comparisons of bits.
+  std::map<std::string, std::string> digests;
   bool passed() const;  // a report without rows has not passed
 };
 

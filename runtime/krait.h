@@ -6,6 +6,7 @@
 //   - what a description means, in float64 ............. dsl/evaluate.h
 //   - its gradients, as a description again ............ dsl/differentiate.h
 //   - a block that runs, with parameters ............... runtime/layer.h
+//   - its kernels for a GPU that need not be here ...... runtime/cuda/sources.h
 //   - errors ........................................... dsl/error.h
 #pragma once
 
@@ -14,6 +15,9 @@
 #include "dsl/error.h"
 #include "dsl/evaluate.h"
 #include "dsl/expr.h"
+#include "runtime/cuda/code_report.h"
+#include "runtime/cuda/facts.h"
+#include "runtime/cuda/sources.h"
 #include "runtime/host/device.h"
 #include "runtime/layer.h"
 #include "runtime/safetensors.h"

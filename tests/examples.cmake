@@ -18,10 +18,22 @@ krait_example_test(custom_block COMMAND custom_block)
 set(short --steps 40 --batch 4 --seqlen 64 --d-model 32 --layers 1)
 krait_example_test(train_text COMMAND train_text ${CMAKE_SOURCE_DIR}/LICENSE ${short})
 krait_example_test(train_text_writes COMMAND train_text ${CMAKE_SOURCE_DIR}/LICENSE ${short}
-  PASS "it writes:\n.+---\n\nkernels: [0-9]+ compiled, [0-9]+ from the cache")
+  --kernels ${CMAKE_BINARY_DIR}/example_kernels
+  PASS "it writes:\n.+---\n\nkernels: [0-9]+ compiled, [0-9]+ from the cache.+(no CUDA source|are in )")
 krait_example_test(train_text_refuses COMMAND train_text --d-model 33
   PASS "train_text: .*headdim is 64; allowed")
 krait_example_test(train_text_short_text COMMAND train_text ${CMAKE_CURRENT_LIST_FILE}
   PASS "train_text: the text has [0-9]+ bytes; allowed: at least 2570")
 krait_example_test(train_text_no_file COMMAND train_text nowhere.txt
   PASS "train_text: cannot read nowhere.txt")
+# No GPU is needed; without NVRTC the sources alone are printed.
+krait_example_test(print_kernels COMMAND print_kernels 9.0
+  PASS "leaky_sum.step.y.cu\n// .+__global__")
+if(TARGET cuda_emulator)
+  krait_example_test(cuda_layer COMMAND ${CMAKE_COMMAND} -E env
+    KRAIT_LIBCUDA=${CMAKE_BINARY_DIR}/libcuda_emulator.so $<TARGET_FILE:cuda_layer>
+    PASS "\nas close as they should be")
+endif()
+krait_example_test(cuda_layer_without_gpu COMMAND ${CMAKE_COMMAND} -E env
+  KRAIT_LIBCUDA=/nowhere/libcuda.so.1 $<TARGET_FILE:cuda_layer>
+  PASS "cuda_layer: .+KRAIT_LIBCUDA")

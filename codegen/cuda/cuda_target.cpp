@@ -14,19 +14,20 @@ struct PartRow {
   std::int64_t shared_kib;                 // of a block
   std::int64_t multiprocessor_shared_kib;  // what follows: of a multiprocessor
   int threads, blocks;
+  int multiprocessors;  // of a common product
 };
 
 // CUDA C++ Programming Guide, table of technical specifications per compute capability.
-constexpr std::array<PartRow, 10> parts = {{{75, "sm_75", 64, 64, 1024, 16},
-                                            {80, "sm_80", 163, 164, 2048, 32},
-                                            {86, "sm_86", 99, 100, 1536, 16},
-                                            {87, "sm_87", 163, 164, 1536, 16},
-                                            {89, "sm_89", 99, 100, 1536, 24},
-                                            {90, "sm_90a", 227, 228, 2048, 32},
-                                            {100, "sm_100a", 227, 228, 2048, 32},
-                                            {103, "sm_103a", 227, 228, 2048, 32},
-                                            {120, "sm_120a", 99, 100, 1536, 24},
-                                            {121, "sm_121a", 99, 100, 1536, 24}}};
+constexpr std::array<PartRow, 10> parts = {{{75, "sm_75", 64, 64, 1024, 16, 40},
+                                            {80, "sm_80", 163, 164, 2048, 32, 108},
+                                            {86, "sm_86", 99, 100, 1536, 16, 84},
+                                            {87, "sm_87", 163, 164, 1536, 16, 16},
+                                            {89, "sm_89", 99, 100, 1536, 24, 128},
+                                            {90, "sm_90a", 227, 228, 2048, 32, 132},
+                                            {100, "sm_100a", 227, 228, 2048, 32, 148},
+                                            {103, "sm_103a", 227, 228, 2048, 32, 148},
+                                            {120, "sm_120a", 99, 100, 1536, 24, 170},
+                                            {121, "sm_121a", 99, 100, 1536, 24, 48}}};
 
 }  // namespace
 
@@ -42,6 +43,7 @@ CudaTarget cuda_target(int capability) {
       target.reserved = capability >= 80 ? 1 << 10 : 0;
       target.multiprocessor_threads = part.threads;
       target.multiprocessor_blocks = part.blocks;
+      target.multiprocessors = part.multiprocessors;
       return target;
     }
     known += (known.empty() ? "" : ", ") + text(part.capability / 10, ".", part.capability % 10);

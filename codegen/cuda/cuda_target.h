@@ -17,6 +17,8 @@ struct CudaTarget {
   /// the system keeps `reserved` for each block), threads, and how many blocks it may run.
   std::int64_t multiprocessor_shared = 228 << 10, reserved = 1 << 10;
   int multiprocessor_threads = 2048, multiprocessor_blocks = 32;
+  /// Of a common part of this kind.
+  int multiprocessors = 132;
   /// Warps of a block, a power of two; fewer where a kernel has less to do.
   int warps = 8;
   /// Registers of one thread that fragments may take, of four bytes.

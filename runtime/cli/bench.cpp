@@ -70,11 +70,13 @@ struct Times {
   double gflop_s() const { return 1e-6 * static_cast<double>(flops) / median(); }
 };
 
-Times timed(const std::string& pass, std::int64_t repeat, const std::function<void()>& body) {
+Times timed(const std::string& pass, std::int64_t repeat, Device& device,
+            const std::function<void()>& body) {
   Times times{pass, {}, 0};
   for (std::int64_t i = 0; i <= repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
     body();
+    device.finish();
     const auto stop = std::chrono::steady_clock::now();
     // The first one makes the memory that later ones find.
     if (i > 0) times.ms.push_back(std::chrono::duration<double, std::milli>(stop - start).count());
@@ -99,8 +101,9 @@ std::int64_t bytes_of(const Tensors& tensors) {
 
 struct Report {
   std::vector<Times> times;
-  std::optional<Memory> memory;  // where backward was timed
-  HostLimits limits;
+  std::optional<Memory> memory;      // where backward was timed
+  std::optional<HostLimits> limits;  // of the host
+  double copy_gb_s = 0;              // of a GPU: bytes that a copy reads and writes in a second
   std::int64_t compiled = 0, from_cache = 0;
   int threads = 0;
 
@@ -123,16 +126,17 @@ class Bench {
     options_.name = problem_.block;
     options_.sizes = problem_.sizes;
     options_.step = false;
-    HostDeviceOptions device = HostDeviceOptions::from();
-    device.threads = static_cast<int>(flags.threads);
-    host_ = std::make_shared<HostDevice>(std::move(device));
-    options_.on = host_;
-    report_.threads = host_->pool().threads();
+    device_ = make_device(flags.device, static_cast<int>(flags.threads));
+    options_.on = device_;
+    report_.threads = device_->pool().threads();
   }
 
   Report run() {
     const Passes passes = passes_of(flags_.passes);
-    report_.limits = measure_limits(*host_, problem_.dtype);
+    if (HostDevice* const host = dynamic_cast<HostDevice*>(device_.get()))
+      report_.limits = measure_limits(*host, problem_.dtype);
+    else
+      report_.copy_gb_s = measure_copy(*device_);
     if (passes.forward) time_forward();
     if (passes.backward) time_backward();
     if (passes.step) time_step();
@@ -165,21 +169,29 @@ class Bench {
   }
 
   void keep(Times times, const Layer& layer, const std::vector<Pass>& passes, const Sizes& sizes) {
+    const HostTarget host = host_target(read_environment().host_cpu);
+    const VectorTarget vectors{host.vector_bits, host.vector_registers};
     for (const Pass pass : passes)
-      for (const KernelStats& kernel : plan_stats(*layer.plan(pass), sizes, host_->vector_target()))
+      for (const KernelStats& kernel : plan_stats(*layer.plan(pass), sizes, vectors))
         times.flops += kernel.flops;
     report_.times.push_back(std::move(times));
+  }
+
+  Tensors on_device(Tensors tensors) {
+    if (device_->name() == "host") return tensors;
+    for (auto& [name, tensor] : tensors) tensor = to_device(tensor.ref(), *device_);
+    return tensors;
   }
 
   void time_forward() {
     LayerOptions options = options_;
     options.wanted = std::vector<std::string>();
     const Layer layer = this->layer(problem_.graph(), options);
-    const Tensors inputs = bench_inputs(layer.graph(), problem_.sizes);
+    const Tensors inputs = on_device(bench_inputs(layer.graph(), problem_.sizes));
     const TensorMap given = refs(inputs);
     const Tensors outputs = layer.forward(given).outputs;
     const TensorMap places = refs(outputs);
-    keep(timed("forward", flags_.repeat, [&] { layer.forward(given, places); }), layer,
+    keep(timed("forward", flags_.repeat, *device_, [&] { layer.forward(given, places); }), layer,
          {Pass::forward}, problem_.sizes);
   }
 
@@ -188,7 +200,7 @@ class Bench {
     LayerOptions options = options_;
     options.cotangents = bench_cotangents(graph);
     const Layer layer = this->layer(graph, options);
-    const Tensors inputs = bench_inputs(graph, problem_.sizes);
+    const Tensors inputs = on_device(bench_inputs(graph, problem_.sizes));
     const TensorMap given = refs(inputs);
     const Layer::Forward first = layer.forward(given);
     Tensors ones;
@@ -198,10 +210,11 @@ class Bench {
       const Tensor64 all(one.shape(), 1);
       copy({all.data.data(), all.shape}, one.ref());
     }
+    ones = on_device(std::move(ones));
     const TensorMap cotangents = refs(ones), places = refs(first.outputs);
     const Tensors gradients = layer.backward(first.tape, cotangents);
     const TensorMap gradient_places = refs(gradients);
-    Times times = timed("forward+backward", flags_.repeat, [&] {
+    Times times = timed("forward+backward", flags_.repeat, *device_, [&] {
       const Layer::Forward forward = layer.forward(given, places);
       layer.backward(forward.tape, cotangents, gradient_places);
     });
@@ -228,7 +241,7 @@ class Bench {
     const Layer layer = this->layer(problem.graph(), options);
     Sizes sizes = problem.sizes;
     sizes["t"] = 1;
-    Tensors inputs = bench_inputs(layer.graph(), sizes);
+    Tensors inputs = on_device(bench_inputs(layer.graph(), sizes));
     Tensors states;
     std::vector<std::string> left;  // outputs that are states
     for (const StatePair& pair : layer.graph().states()) {
@@ -241,12 +254,12 @@ class Bench {
       Shape shape;
       for (const std::string& axis : output.order)
         shape.push_back(layer.graph().axis(axis).extent.value(sizes));
-      outputs[output.name] = Tensor(layer.graph().type(output.value).dtype, shape);
+      outputs[output.name] = Tensor(layer.graph().type(output.value).dtype, shape, *device_);
     }
     const TensorMap given = refs(inputs), carried = refs(states), places = refs(outputs);
     // A step is short: each try is several, and its time that of one.
     constexpr int kSteps = 20;
-    Times times = timed("step", flags_.repeat, [&] {
+    Times times = timed("step", flags_.repeat, *device_, [&] {
       for (int i = 0; i < kSteps; ++i) layer.step(given, carried, places);
     });
     for (double& ms : times.ms) ms /= kSteps;
@@ -256,7 +269,7 @@ class Bench {
   const Flags& flags_;
   const std::vector<CliBlock>& blocks_;
   Problem problem_;
-  std::shared_ptr<HostDevice> host_;
+  std::shared_ptr<Device> device_;
   LayerOptions options_;
   Schedule schedule_;
   Report report_;
@@ -300,9 +313,12 @@ json to_json(const Flags& flags, const Bench& bench, const Report& report) {
                      {"temporaries_bytes", m.temporaries()},
                      {"interface_bytes", m.interface()}};
   }
-  all["limits"] = {{"bandwidth_gb_s", rounded(report.limits.bandwidth_gb_s)},
-                   {"arithmetic_gflop_s", rounded(report.limits.arithmetic_gflop_s)},
-                   {"blas_gflop_s", rounded(report.limits.blas_gflop_s)}};
+  if (report.limits)
+    all["limits"] = {{"bandwidth_gb_s", rounded(report.limits->bandwidth_gb_s)},
+                     {"arithmetic_gflop_s", rounded(report.limits->arithmetic_gflop_s)},
+                     {"blas_gflop_s", rounded(report.limits->blas_gflop_s)}};
+  else
+    all["limits"] = {{"copy_gb_s", rounded(report.copy_gb_s)}};
   all["kernels"] = {{"compiled", report.compiled}, {"from_cache", report.from_cache}};
   return all;
 }
@@ -330,15 +346,21 @@ void print_text(const Flags& flags, const Bench& bench, const Report& report) {
         << mib(m.saved) << ")\n  inputs, outputs and gradients " << mib(m.interface()) << " MiB ("
         << mib(m.inputs) << ", " << mib(m.outputs) << ", " << mib(m.gradients) << ")\n";
   }
-  out << "limits of this machine: memory " << report.limits.bandwidth_gb_s << " GB/s, arithmetic "
-      << report.limits.arithmetic_gflop_s << " GFLOP/s";
-  if (report.limits.blas_gflop_s > 0) out << ", BLAS " << report.limits.blas_gflop_s << " GFLOP/s";
+  if (report.limits) {
+    out << "limits of this machine: memory " << report.limits->bandwidth_gb_s
+        << " GB/s, arithmetic " << report.limits->arithmetic_gflop_s << " GFLOP/s";
+    if (report.limits->blas_gflop_s > 0)
+      out << ", BLAS " << report.limits->blas_gflop_s << " GFLOP/s";
+  } else {
+    out << "limits of this device: a copy reads and writes " << report.copy_gb_s << " GB/s";
+  }
   out << "\nkernels: " << report.compiled << " compiled, " << report.from_cache
       << " from the cache\n";
 }
 
 int run_bench(const Flags& flags, const std::vector<CliBlock>& blocks) {
-  if (flags.device != "host") throw UsageError("--device", flags.device, "host");
+  if (flags.device != "host" && !is_cuda_device(flags.device))
+    throw UsageError("--device", flags.device, "host, cuda:N");
   KRAIT_REQUIRE(flags.repeat >= 1 && flags.repeat <= 100000, "--repeat is ", flags.repeat,
                 "; allowed: 1 to 100000");
   KRAIT_REQUIRE(flags.threads >= 0 && flags.threads <= 1024, "--threads is ", flags.threads,
@@ -363,7 +385,7 @@ void add_bench(CLI::App& program, Command& command) {
       "Time a block, beside the limits of this machine (ssd and mamba3_scan by name do "
       "the work of tests/reference/torch_baseline.py)");
   add_shape_flags(*bench, flags->shape);
-  bench->add_option("--device", flags->device, "host")->capture_default_str();
+  bench->add_option("--device", flags->device, "host, cuda:N")->capture_default_str();
   bench->add_option("--threads", flags->threads, "0: all that the process may use")
       ->capture_default_str();
   bench->add_option("--schedule", flags->schedule, "\"chunk=64 backward.chunk=32\"");

@@ -6,8 +6,10 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +19,7 @@
 #include "dsl/error.h"
 #include "runtime/cli/commands.h"
 #include "runtime/device.h"
+#include "runtime/file.h"
 #include "runtime/runner.h"
 
 namespace krait {
@@ -26,8 +29,24 @@ struct Flags {
   std::vector<std::string> files;
   std::string device = "evaluate", dtype, schedule;
   std::optional<std::int64_t> chunk;
+  std::string bits, record_bits;
   bool json = false;
 };
+
+/// SHA-256 of every tensor, by the file's name without folders and the tensor's.
+using Bits = std::map<std::string, std::map<std::string, std::string>>;
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+Bits read_bits(const std::string& path) {
+  try {
+    return nlohmann::json::parse(read_text(path)).get<Bits>();
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError("--bits", path, text("a file that --record-bits wrote (", error.what(), ")"));
+  }
+}
 
 CheckOptions options_of(const Flags& flags) {
   CheckOptions options;
@@ -120,12 +139,36 @@ nlohmann::json to_json(const std::string& file, const Outcome& outcome) {
   return result;
 }
 
+/// Turns a report that passed into a failed one where any bit is another than was recorded.
+void compare_bits(const std::string& file, const Bits& recorded, Outcome& outcome) {
+  if (!outcome.error.empty()) return;
+  const auto found = recorded.find(file_name(file));
+  std::string differ;
+  if (found == recorded.end()) {
+    differ = "nothing was recorded";
+  } else if (found->second != outcome.report.digests) {
+    for (const auto& [name, digest] : outcome.report.digests) {
+      const auto before = found->second.find(name);
+      if (before == found->second.end() || before->second != digest)
+        differ += (differ.empty() ? "" : ", ") + name;
+    }
+    if (differ.empty()) differ = "tensors are missing";
+  }
+  outcome.report.notes.push_back(differ.empty() ? "all bits are those recorded"
+                                                : "NOT the bits recorded: " + differ);
+  if (!differ.empty()) outcome.status = std::max(outcome.status, kFailed);
+}
+
 int run_check(const Flags& flags) {
   const CheckOptions options = options_of(flags);
+  const Bits expected = flags.bits.empty() ? Bits() : read_bits(flags.bits);
+  Bits recorded;
   nlohmann::json files = nlohmann::json::array();
   int passed = 0, failed = 0, status = kOk;
   for (const std::string& file : flags.files) {
-    const Outcome outcome = check_file(file, options);
+    Outcome outcome = check_file(file, options);
+    if (!flags.bits.empty()) compare_bits(file, expected, outcome);
+    recorded[file_name(file)] = outcome.report.digests;
     ++(outcome.status == kOk ? passed : failed);
     status = std::max(status, outcome.status);
     if (flags.json) {
@@ -134,6 +177,8 @@ int run_check(const Flags& flags) {
       print_text(file, outcome);
     }
   }
+  if (!flags.record_bits.empty())
+    write_file_atomically(flags.record_bits, nlohmann::json(recorded).dump(1) + '\n');
   if (flags.json) {
     const nlohmann::json all{{"device", options.device},
                              {"dtype", name(options.dtype)},
@@ -164,6 +209,10 @@ void add_check(CLI::App& program, Command& command) {
   check->add_option("--chunk", flags->chunk, "Run the graph chunked, so many positions a chunk");
   check->add_option("--schedule", flags->schedule,
                     "\"plan=step\" runs windows of one position; \"chunk=64 backward.chunk=32\"");
+  check->add_option("--bits", flags->bits,
+                    "Fail where any bit is another than in this file; for schedules with "
+                    "math=exact");
+  check->add_option("--record-bits", flags->record_bits, "Write such a file");
   check->add_flag("--json", flags->json, "One JSON object in place of the table");
   check->callback([flags, &command] { command.run = [flags] { return run_check(*flags); }; });
 }

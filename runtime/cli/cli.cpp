@@ -42,6 +42,7 @@ int cli(int argc, const char* const* argv, const std::vector<CliBlock>& blocks) 
     add_check(program, command);
     add_info(program, command);
     add_print(program, command);
+    add_warm(program, command);
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

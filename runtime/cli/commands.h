@@ -26,6 +26,7 @@ void add_cache(CLI::App& program, Command& command);
 void add_check(CLI::App& program, Command& command);
 void add_info(CLI::App& program, Command& command);
 void add_print(CLI::App& program, Command& command);
+void add_warm(CLI::App& program, Command& command);
 
 /// Runs `body` and turns what it throws into a message on stderr and an exit status.
 int guarded(const std::function<int()>& body);

@@ -177,4 +177,14 @@ HostLimits measure_limits(HostDevice& device, DType dtype) {
   return limits;
 }
 
+double measure_copy(Device& device) {
+  constexpr std::int64_t kBytes = 128 << 20;
+  const Tensor from(DType::f32, {kBytes / 4}, device), to(DType::f32, {kBytes / 4}, device);
+  const double seconds = best_seconds(5, [&] {
+    device.copy(from.ref(), to.ref());
+    device.finish();
+  });
+  return 2e-9 * static_cast<double>(kBytes) / seconds;
+}
+
 }  // namespace krait

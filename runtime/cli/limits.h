@@ -21,4 +21,8 @@ struct HostLimits {
 /// a measurement only makes it slower.
 HostLimits measure_limits(HostDevice& device, DType dtype);
 
+/// What a copy between two tensors of 128 MiB reads and writes in a second, in 10^9 bytes. The best
+/// of several tries.
+double measure_copy(Device& device);
+
 }  // namespace krait

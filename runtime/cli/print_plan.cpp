@@ -8,6 +8,7 @@
 #include "dsl/error.h"
 #include "runtime/cli/print.h"
 #include "runtime/cuda/defaults.h"
+#include "runtime/cuda/sources.h"
 #include "runtime/environment.h"
 #include "runtime/file.h"
 #include "runtime/host/device.h"
@@ -50,7 +51,9 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
       for (const Value value : graph.inputs())
         if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
     }
-    const Target target = machine_target(host_target(environment.host_cpu).vector_bits);
+    const Target target = gpu != nullptr
+                              ? usual_target(*gpu)
+                              : machine_target(host_target(environment.host_cpu).vector_bits);
     const ScheduleRequest request{graph, problem.sizes, cotangents, wanted};
     const Schedule schedule = gpu != nullptr ? cuda_defaults(given, request, target, *gpu)
                                              : with_defaults(given, request, target);

@@ -20,6 +20,10 @@ CompiledCode nvrtc_code(const KernelSource&) {
   throw EnvironmentError(text("NVRTC cannot be asked: ", kAbsent));
 }
 
+std::shared_ptr<const CompilerBackend> nvrtc_backend(const CudaTarget&) {
+  throw EnvironmentError(text("NVRTC cannot be asked: ", kAbsent));
+}
+
 NvrtcFacts nvrtc_facts() { throw EnvironmentError(kAbsent); }
 
 CudaFacts cuda_facts() { throw EnvironmentError(kAbsent); }

@@ -20,7 +20,9 @@ namespace {
 
 bool is_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
 
-std::string find_program() {
+}  // namespace
+
+std::string disassembler_path() {
   if (const char* given = std::getenv("KRAIT_NVDISASM"); given != nullptr && *given != '\0') {
     if (is_program(given)) return given;
     throw EnvironmentError(text("KRAIT_NVDISASM is ", given, ": ", std::strerror(errno)));
@@ -39,6 +41,8 @@ std::string find_program() {
       "no disassembler of device code is at hand: `./dev deps` fetches nvdisasm, so does `pip "
       "install nvidia-cuda-nvdisasm`; or name nvdisasm or cuobjdump in KRAIT_NVDISASM");
 }
+
+namespace {
 
 /// A file with the image, gone with this object.
 struct ImageFile {
@@ -87,7 +91,7 @@ std::string output_of(const std::vector<std::string>& words, int& status) {
 }  // namespace
 
 std::string disassemble(const std::string& image) {
-  const std::string program = find_program();
+  const std::string program = disassembler_path();
   const bool cuobjdump = program.ends_with("cuobjdump");
   const ImageFile file(image);
   int status = 0;

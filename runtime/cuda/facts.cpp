@@ -4,6 +4,7 @@
 
 #include "dsl/error.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc_build.h"
 
 namespace krait {
 
@@ -38,6 +39,31 @@ CudaFacts cuda_facts() {
     facts.parts.push_back(std::move(part));
   }
   return facts;
+}
+
+namespace {
+
+class NvrtcBackend : public CompilerBackend {
+ public:
+  explicit NvrtcBackend(CudaTarget target) : target_(std::move(target)) {}
+
+  Toolchain toolchain(DiskCache* memory) const override {
+    return {target_.architecture, {{"nvrtc", nvrtc_build(memory)}}};
+  }
+  CompiledCode compile(const KernelSource& source) const override { return nvrtc_code(source); }
+  std::shared_ptr<Executable> load(const KernelSource& source, const std::string& key,
+                                   const CompiledCode& code) const override {
+    return std::make_shared<Executable>(source.name, key, code.log);
+  }
+
+ private:
+  CudaTarget target_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CompilerBackend> nvrtc_backend(const CudaTarget& target) {
+  return std::make_shared<NvrtcBackend>(target);
 }
 
 }  // namespace krait

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cuda/cuda_target.h"
 #include "codegen/kernel_source.h"
 #include "runtime/compile.h"
 
@@ -26,6 +27,9 @@ struct CudaFacts {
   std::vector<Part> parts;    // cuda:0, cuda:1, ...
 };
 CudaFacts cuda_facts();
+
+/// NVRTC as a Compiler asks it, for a part that need not be here: what it loads cannot be launched.
+std::shared_ptr<const CompilerBackend> nvrtc_backend(const CudaTarget& target);
 
 /// A source compiled by NVRTC, past the kernel cache.
 CompiledCode nvrtc_code(const KernelSource& source);

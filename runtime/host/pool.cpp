@@ -1,8 +1,5 @@
 #include "runtime/host/pool.h"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -10,6 +7,7 @@
 #include <vector>
 
 #include "dsl/error.h"
+#include "runtime/host/workers.h"
 
 namespace krait {
 namespace {
@@ -38,8 +36,7 @@ class Scratch {
 }  // namespace
 
 struct Pool::State {
-  // oneTBB has no more workers than the machine, and says so on stderr when asked for more.
-  explicit State(int threads) : arena(std::min(threads, tbb::info::default_concurrency())) {}
+  explicit State(int threads) : workers(threads) {}
 
   /// Takes a block that no other call holds, the one returned last if it is large enough.
   Scratch take(std::size_t bytes) {
@@ -61,7 +58,7 @@ struct Pool::State {
     idle.push_back(std::move(block));
   }
 
-  tbb::task_arena arena;
+  Workers workers;
   std::mutex mutex;
   std::vector<Scratch> idle;
 };
@@ -70,7 +67,7 @@ Pool::Pool(int threads) : threads_(threads) {
   if (threads < 0) {
     throw UsageError("threads", std::to_string(threads), "1 or more, or 0 for all");
   }
-  if (threads == 0) threads_ = std::max(1, tbb::info::default_concurrency());
+  if (threads == 0) threads_ = Workers::available();
   state_ = std::make_unique<State>(threads_);
 }
 
@@ -100,10 +97,8 @@ void Pool::parallel_for(std::int64_t count, std::size_t scratch_bytes, const Bod
   };
   const std::int64_t workers = std::min<std::int64_t>(threads_, (count + chunk - 1) / chunk);
   if (workers == 1) return work();
-  state_->arena.execute([&] {
-    tbb::parallel_for(
-        std::int64_t{0}, workers, [&](std::int64_t) { work(); }, tbb::simple_partitioner());
-  });
+  // By reference, so that the function object needs no memory of its own.
+  state_->workers.run(workers, std::cref(work));
 }
 
 }  // namespace krait

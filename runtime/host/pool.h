@@ -1,4 +1,4 @@
-// The threads that run the grid of a host kernel, over oneTBB.
+// The threads that run the grid of a host kernel, over Workers.
 #pragma once
 
 #include <cstddef>

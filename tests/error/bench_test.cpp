@@ -13,7 +13,7 @@ void expect(const std::vector<std::string>& arguments, int status, const std::st
 TEST_CASE("bench refuses flags that do not fit, before anything is timed") {
   expect({}, 2, "--block is not given; allowed: ssd");
   expect({"--block", "toaster"}, 2, "--block is toaster; allowed: ssd");
-  expect({"--block", "ssd", "--device", "cuda:0"}, 2, "--device is cuda:0; allowed: host");
+  expect({"--block", "ssd", "--device", "tpu"}, 2, "--device is tpu; allowed: host, cuda:N");
   expect({"--block", "ssd", "--dtype", "bf16"}, 2, "--dtype is bf16; allowed: f32, f64");
   expect({"--block", "ssd", "--threads", "-1"}, 2, "--threads is -1; allowed: 0");
   expect({"--block", "ssd", "--repeat", "0"}, 2, "--repeat is 0; allowed: 1 to");

@@ -28,7 +28,7 @@ void expect(const std::vector<std::string>& arguments, int status, const std::st
 }
 
 TEST_CASE("wrong flags are refused with status 2 and the flag's name") {
-  expect({}, 2, "no command is given; allowed: bench, cache, check, info, print");
+  expect({}, 2, "no command is given; allowed: bench, cache, check, info, print, warm");
   expect({"chek"}, 2, "chek");
   expect({"--version-of-nothing"}, 2, "--version-of-nothing");
   expect({"check"}, 2, "FIXTURE");
@@ -169,7 +169,8 @@ TEST_CASE("info names every library, found or not") {
   const ProgramResult text = run_program({"info"}, {"KRAIT_LIBNVRTC=/no/such/library.so"});
   CHECK(text.status == 0);
   CHECK(text.out.find("evaluate") != std::string::npos);
-  CHECK(text.out.find("NVRTC: none (KRAIT_LIBNVRTC: /no/such/library.so") != std::string::npos);
+  CHECK(text.out.find("NVRTC: none (NVRTC is missing (KRAIT_LIBNVRTC: /no/such/library.so") !=
+        std::string::npos);
   CHECK(
       text.out.find("KRAIT_LIBCUDA=build/libcuda_emulator.so is a CUDA driver that executes PTX") !=
       std::string::npos);

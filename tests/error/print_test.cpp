@@ -37,6 +37,13 @@ TEST_CASE("flags of print that do not fit the stage are refused") {
   ssd({"--stage", "plan", "--kernel", "y"}, "--kernel is y; allowed: none with --stage plan");
   ssd({"--stage", "asm", "--kernel", "z*"}, "--kernel is z*; allowed: a pattern for one of ");
   ssd({"--stage", "plan", "--json"}, "--json is given; allowed: not with --stage plan");
+  ssd({"--stage", "sass"}, "--arch is missing; allowed: 7.5 to 12.1 with --stage sass");
+  ssd({"--stage", "cuda", "--arch", "8.0,9.0"}, "--arch is 8.0,9.0; allowed: one, with --stage");
+  ssd({"--stage", "stats", "--arch", "6.1"}, "compute capability is 6.1; allowed: 7.5, 8.0");
+  ssd({"--stage", "stats", "--arch", "new"}, "--arch is new; allowed: a compute capability");
+  ssd({"--stage", "stats", "--counts", "f"},
+      "--counts is f; allowed: with --stage stats and --arch");
+  ssd({"--stage", "plan", "--into", "d"}, "--into is d; allowed: none with --stage plan");
   ssd({"--stage", "plan", "--format", "dot"}, "--format is dot; allowed: text with --stage plan");
   ssd({"--stage", "plan", "--dtype", "bf16"}, "--dtype is bf16; allowed: f32, f64");
   ssd({"--stage", "plan", "--schedule", "plan=step"},
