@@ -72,8 +72,9 @@ void check(nvrtcResult result, const char* what) {
 }  // namespace
 
 const std::vector<std::string>& nvrtc_names() {
-  static const std::vector<std::string> names{
-      "libnvrtc.so.13", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so", KRAIT_BUILD_NVRTC};
+  static const std::vector<std::string> names{"libnvrtc.so.13", "libnvrtc.so",
+                                              "/usr/local/cuda/lib64/libnvrtc.so",
+                                              KRAIT_BUILD_NVRTC, "libnvrtc.so.12"};
   return names;
 }
 
