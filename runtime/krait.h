@@ -6,6 +6,7 @@
 //   - what a description means, in float64 ............. dsl/evaluate.h
 //   - its gradients, as a description again ............ dsl/differentiate.h
 //   - a block that runs, with parameters ............... runtime/layer.h
+//   - where it runs: devices, streams, captured calls .. runtime/device.h
 //   - its kernels for a GPU that need not be here ...... runtime/cuda/sources.h
 //   - errors ........................................... dsl/error.h
 #pragma once

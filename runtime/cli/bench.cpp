@@ -3,7 +3,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <iomanip>
@@ -71,15 +70,12 @@ struct Times {
 };
 
 Times timed(const std::string& pass, std::int64_t repeat, Device& device,
-            const std::function<void()>& body) {
+            const std::function<void(Stream)>& body) {
   Times times{pass, {}, 0};
   for (std::int64_t i = 0; i <= repeat; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    device.finish();
-    const auto stop = std::chrono::steady_clock::now();
+    const double ms = device.milliseconds(body);
     // The first one makes the memory that later ones find.
-    if (i > 0) times.ms.push_back(std::chrono::duration<double, std::milli>(stop - start).count());
+    if (i > 0) times.ms.push_back(ms);
   }
   return times;
 }
@@ -191,8 +187,9 @@ class Bench {
     const TensorMap given = refs(inputs);
     const Tensors outputs = layer.forward(given).outputs;
     const TensorMap places = refs(outputs);
-    keep(timed("forward", flags_.repeat, *device_, [&] { layer.forward(given, places); }), layer,
-         {Pass::forward}, problem_.sizes);
+    keep(timed("forward", flags_.repeat, *device_,
+               [&](Stream stream) { layer.forward(given, places, stream); }),
+         layer, {Pass::forward}, problem_.sizes);
   }
 
   void time_backward() {
@@ -214,9 +211,9 @@ class Bench {
     const TensorMap cotangents = refs(ones), places = refs(first.outputs);
     const Tensors gradients = layer.backward(first.tape, cotangents);
     const TensorMap gradient_places = refs(gradients);
-    Times times = timed("forward+backward", flags_.repeat, *device_, [&] {
-      const Layer::Forward forward = layer.forward(given, places);
-      layer.backward(forward.tape, cotangents, gradient_places);
+    Times times = timed("forward+backward", flags_.repeat, *device_, [&](Stream stream) {
+      const Layer::Forward forward = layer.forward(given, places, stream);
+      layer.backward(forward.tape, cotangents, gradient_places, false, stream);
     });
     keep(std::move(times), layer, {Pass::forward, Pass::backward}, problem_.sizes);
     Memory memory;
@@ -259,8 +256,8 @@ class Bench {
     const TensorMap given = refs(inputs), carried = refs(states), places = refs(outputs);
     // A step is short: each try is several, and its time that of one.
     constexpr int kSteps = 20;
-    Times times = timed("step", flags_.repeat, *device_, [&] {
-      for (int i = 0; i < kSteps; ++i) layer.step(given, carried, places);
+    Times times = timed("step", flags_.repeat, *device_, [&](Stream stream) {
+      for (int i = 0; i < kSteps; ++i) layer.step(given, carried, places, stream);
     });
     for (double& ms : times.ms) ms /= kSteps;
     keep(std::move(times), layer, {Pass::step}, sizes);
@@ -385,7 +382,8 @@ void add_bench(CLI::App& program, Command& command) {
       "Time a block, beside the limits of this machine (ssd and mamba3_scan by name do "
       "the work of tests/reference/torch_baseline.py)");
   add_shape_flags(*bench, flags->shape);
-  bench->add_option("--device", flags->device, "host, cuda:N")->capture_default_str();
+  bench->add_option("--device", flags->device, "host, cuda:N (timed by its events)")
+      ->capture_default_str();
   bench->add_option("--threads", flags->threads, "0: all that the process may use")
       ->capture_default_str();
   bench->add_option("--schedule", flags->schedule, "\"chunk=64 backward.chunk=32\"");

@@ -175,6 +175,7 @@ class CudaDevice : public Device {
     const CurrentContext current(*context_);
     driver_.check(driver_.cuStreamSynchronize(context_->stream(stream)), "running kernels");
   }
+  double milliseconds(const std::function<void(Stream)>& call) override;
   std::unique_ptr<CapturedCall> capture(const CapturedCall::Call& call) override {
     return capture_cuda(context_, captures_, call);
   }
@@ -231,6 +232,27 @@ class CudaDevice : public Device {
   mutable std::unique_ptr<CublasLt> library_;
   mutable CublasLtStatus library_status_;
 };
+
+double CudaDevice::milliseconds(const std::function<void(Stream)>& call) {
+  const CurrentContext current(*context_);
+  const CUstream stream = context_->stream({});
+  struct Event {
+    explicit Event(const CudaDriver& d) : driver(d) {
+      driver.check(driver.cuEventCreate(&handle, CU_EVENT_DEFAULT), "an event");
+    }
+    ~Event() { driver.cuEventDestroy(handle); }
+    const CudaDriver& driver;
+    CUevent handle = nullptr;
+  };
+  const Event start(driver_), stop(driver_);
+  driver_.check(driver_.cuEventRecord(start.handle, stream), "recording an event");
+  call({});
+  driver_.check(driver_.cuEventRecord(stop.handle, stream), "recording an event");
+  driver_.check(driver_.cuEventSynchronize(stop.handle), "running kernels");
+  float ms = 0;
+  driver_.check(driver_.cuEventElapsedTime(&ms, start.handle, stop.handle), "timing");
+  return ms;
+}
 
 void CudaDevice::require_reachable(const void* memory, const std::string& what) const {
   const CurrentContext current(*context_);

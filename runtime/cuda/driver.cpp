@@ -98,6 +98,7 @@ CudaDriver open() {
   KRAIT_FIND(cuEventRecord);
   KRAIT_FIND(cuEventQuery);
   KRAIT_FIND(cuEventSynchronize);
+  KRAIT_FIND(cuEventElapsedTime);
   KRAIT_FIND(cuModuleLoadDataEx);
   KRAIT_FIND(cuModuleUnload);
   KRAIT_FIND(cuModuleGetFunction);

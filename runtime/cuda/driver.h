@@ -50,6 +50,7 @@ struct CudaDriver {
   KRAIT_CUDA_FUNCTION(cuEventRecord);
   KRAIT_CUDA_FUNCTION(cuEventQuery);
   KRAIT_CUDA_FUNCTION(cuEventSynchronize);
+  KRAIT_CUDA_FUNCTION(cuEventElapsedTime);
   KRAIT_CUDA_FUNCTION(cuModuleLoadDataEx);
   KRAIT_CUDA_FUNCTION(cuModuleUnload);
   KRAIT_CUDA_FUNCTION(cuModuleGetFunction);

@@ -1,5 +1,6 @@
 #include "runtime/host/device.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "dsl/error.h"
@@ -118,6 +119,13 @@ std::shared_ptr<PreparedProduct> HostDevice::prepare(const GemmCalls& calls, boo
 
 void HostDevice::product(PreparedProduct& product, void* const* pointers, void*, Stream) {
   run_gemm(product.calls, blas_, pool_, pointers);
+}
+
+double HostDevice::milliseconds(const std::function<void(Stream)>& call) {
+  const auto start = std::chrono::steady_clock::now();
+  call({});
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 std::unique_ptr<CapturedCall> HostDevice::capture(const CapturedCall::Call&) {

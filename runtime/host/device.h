@@ -64,6 +64,7 @@ class HostDevice : public Device {
   void product(PreparedProduct& product, void* const* pointers, void* workspace,
                Stream stream) override;
   void finish(Stream) override {}
+  double milliseconds(const std::function<void(Stream)>& call) override;
   /// Throws UsageError: the host does its work at once.
   std::unique_ptr<CapturedCall> capture(const CapturedCall::Call& call) override;
 
