@@ -30,7 +30,7 @@ struct GeneratedKernel {
 };
 
 /// What files about a kernel are called, before their suffix: LAYER.PASS.KERNEL, as in
-/// "ssd.backward.part_2", without the first where the plan has no name. Of the whole plan:
+/// "mixer.backward.part_2", without the first where the plan has no name. Of the whole plan:
 /// LAYER.PASS.
 std::string file_of(const Plan& plan, int kernel);
 std::string file_of(const Plan& plan);

@@ -33,7 +33,7 @@ step() {
 }
 
 ./krait info >logs/info.txt 2>&1
-grep -E '^  cuda:|^  CUDA driver|^  NVRTC|^  cuda:0:' logs/info.txt
+grep -E '^  (cuda:|CUDA driver:|NVRTC:)' logs/info.txt | cut -c1-150
 if ! grep -q '^  cuda:0: .*compute capability' logs/info.txt; then
   echo "there is no GPU here that krait can use" >&2
   exit 3

@@ -79,6 +79,17 @@ TEST_CASE("a GPU that is not there ends with the environment's status") {
   CHECK(number.err.find("there is no device cuda:7") != std::string::npos);
 }
 
+TEST_CASE("the emulated driver stands in for the system's, by its name") {
+  const TestFolder folder;
+  std::filesystem::create_symlink(KRAIT_EMULATOR_LIBRARY, folder.file("libcuda.so.1"));
+  const ProgramResult result =
+      run_program({"check", KRAIT_TEST_DATA "/m2_ssd_one.safetensors", "--device", "cuda:0"},
+                  {"KRAIT_LIBCUDA=", "LD_LIBRARY_PATH=" + folder.path.string(),
+                   "KRAIT_CACHE_DIR=" + folder.file("cache")});
+  INFO(result.err);
+  CHECK(result.status == 0);
+}
+
 TEST_CASE("the text of kernels is the same every time, and compiles without a warning") {
   const auto print = [](const std::string& stage, const std::string& arch,
                         const std::string& pass) {

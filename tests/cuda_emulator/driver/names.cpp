@@ -76,3 +76,15 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cu
       },
       false);
 }
+
+// Tables that are not documented, which NVIDIA's libraries ask for; NVRTC 13 does without.
+CUresult cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {
+  return entry(
+      "cuGetExportTable",
+      [&](Call&) {
+        require(ppExportTable && pExportTableId);
+        *ppExportTable = nullptr;
+        require(false, CUDA_ERROR_NOT_SUPPORTED);
+      },
+      false);
+}

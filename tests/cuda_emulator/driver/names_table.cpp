@@ -85,6 +85,7 @@ const std::vector<NamedEntry>& named_entries() {
       {"cuFuncSetSharedMemConfig", 4020, false, reinterpret_cast<void*>(cuFuncSetSharedMemConfig)},
       {"cuGetErrorName", 6000, false, reinterpret_cast<void*>(cuGetErrorName)},
       {"cuGetErrorString", 6000, false, reinterpret_cast<void*>(cuGetErrorString)},
+      {"cuGetExportTable", 3000, false, reinterpret_cast<void*>(cuGetExportTable)},
       {"cuGetProcAddress", 11030, false, reinterpret_cast<void*>(cuGetProcAddress)},
       {"cuGetProcAddress", 12000, false, reinterpret_cast<void*>(cuGetProcAddress_v2)},
       {"cuGraphAddChildGraphNode", 10000, false, reinterpret_cast<void*>(cuGraphAddChildGraphNode)},
