@@ -8,6 +8,7 @@
 #include "codegen/in_place.h"
 #include "codegen/llvm/emit_llvm.h"
 #include "codegen/passes/passes.h"
+#include "dsl/error.h"
 
 namespace krait {
 namespace {
@@ -73,16 +74,6 @@ BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
   return built;
 }
 
-/// With what the schedule says of the part's blocks and functions.
-CudaTarget scheduled(CudaTarget target, const Plan& plan) {
-  const Schedule& schedule = plan.schedule;
-  if (schedule.math) target.exact = *schedule.math == MathKind::exact;
-  const bool backward = plan.pass == Pass::backward && schedule.backward_warps.has_value();
-  if (const auto& warps = backward ? schedule.backward_warps : schedule.warps)
-    target.warps = static_cast<int>(*warps);
-  return target;
-}
-
 void end(BuiltKernel built, GeneratedKernel& kernel) {
   kernel.objects = std::move(built.objects);
   for (int var : built.program.grid) kernel.grid.push_back(built.program.vars[var].extent);
@@ -114,21 +105,45 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
   return kernel;
 }
 
+CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
+  CudaTarget target = device;
+  const Schedule& schedule = plan.schedule;
+  const auto own = [&](const std::optional<std::int64_t>& both,
+                       const std::optional<std::int64_t>& backward) {
+    return plan.pass == Pass::backward && backward ? backward : both;
+  };
+  if (schedule.math) target.exact = *schedule.math == MathKind::exact;
+  if (const auto warps = own(schedule.warps, schedule.backward_warps))
+    target.warps = static_cast<int>(*warps);
+  if (const auto stages = own(schedule.stages, schedule.backward_stages)) {
+    if (*stages > device.stages)
+      throw UsageError(
+          "schedule: stages", std::to_string(*stages),
+          text(device.stages, " on ", device.architecture,
+               ": copies that run beside other work came with compute capability 8.0"));
+    target.stages = static_cast<int>(*stages);
+    target.stages_asked = target.stages > 1;
+  }
+  return target;
+}
+
 void require_fit(const Plan& plan, int index, const CudaTarget& device) {
   TileProgram program = build(plan, index, gpu_product_block).program;
   program.name = without_number(program.name);
-  run_passes(program, scheduled(device, plan), cuda_passes());
+  run_passes(program, target_of(plan, device), cuda_passes());
 }
 
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
                               const std::vector<CudaPass>& passes, const PassObserver& after) {
-  const CudaTarget target = scheduled(device, plan);
+  const CudaTarget target = target_of(plan, device);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, passes, after);
   Schedule keys = obeyed(plan, plan.kernels[index]);
   keys.warps = built.program.warps;
+  for (const Buffer& buffer : built.program.buffers)
+    if (buffer.stages > 1) keys.stages = buffer.stages;
   built.program.title = to_text(keys);
   kernel.source = emit_cuda(built.program, target);
   kernel.source.name = plan.kernels[index].name;

@@ -38,6 +38,10 @@ std::string file_of(const Plan& plan);
 /// Sees the program as it was built ("build"), and after every pass.
 using PassObserver = std::function<void(const std::string& pass, const TileProgram& program)>;
 
+/// `device` with what the plan's schedule says of its pass. Throws UsageError for what the part has
+/// not.
+CudaTarget target_of(const Plan& plan, const CudaTarget& device);
+
 /// Lowers kernel `index` of the plan, of any kind, through the host passes to LLVM IR text: a
 /// product becomes a kernel of its own, for machines without a library.
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target,

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kMostChunk = 1 << 20;
 constexpr std::int64_t kMostSegments = 1 << 20;
 constexpr std::int64_t kMostWarps = 32;
+constexpr std::int64_t kMostStages = 2;
 constexpr MathKind kMaths[] = {MathKind::fast, MathKind::exact};
 constexpr GemmKind kGemms[] = {GemmKind::library, GemmKind::generated};
 constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::step};
@@ -20,7 +21,7 @@ constexpr PlanKind kPlans[] = {PlanKind::chunks, PlanKind::recurrent, PlanKind::
 struct NumberKey {
   const char* name;
   std::optional<std::int64_t> Schedule::*member;
-  enum Kind { chunk, segments, warps, percent } kind;
+  enum Kind { chunk, segments, warps, stages, percent } kind;
 };
 constexpr NumberKey kNumbers[] = {
     {"chunk", &Schedule::chunk, NumberKey::chunk},
@@ -29,6 +30,8 @@ constexpr NumberKey kNumbers[] = {
     {"backward.segments", &Schedule::backward_segments, NumberKey::segments},
     {"warps", &Schedule::warps, NumberKey::warps},
     {"backward.warps", &Schedule::backward_warps, NumberKey::warps},
+    {"stages", &Schedule::stages, NumberKey::stages},
+    {"backward.stages", &Schedule::backward_stages, NumberKey::stages},
     {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
@@ -56,6 +59,7 @@ std::int64_t parse_number(const NumberKey& key, const std::string& value) {
     return number;
   }
   const std::int64_t most = key.kind == NumberKey::percent    ? 100
+                            : key.kind == NumberKey::stages   ? kMostStages
                             : key.kind == NumberKey::segments ? kMostSegments
                                                               : kMostChunk;
   KRAIT_REQUIRE(read && number <= most, "schedule: ", key.name, " is ",
@@ -176,6 +180,7 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   if (over.chunk) result.backward_chunk.reset();
   if (over.segments) result.backward_segments.reset();
   if (over.warps) result.backward_warps.reset();
+  if (over.stages) result.backward_stages.reset();
   if (over.math) result.math = over.math;
   if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {

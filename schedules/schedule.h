@@ -23,9 +23,9 @@ std::string_view name(GemmKind gemm);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3 warps=8 recompute=50 math=exact gemm=library", keys in one fixed
-/// order, blanks between them. A key may be scoped to a pass ("backward.chunk"); the unscoped key
-/// holds for both passes, the scoped one wins.
+/// backward.chunk=128 segments=3 warps=8 stages=2 recompute=50 math=exact gemm=library", keys in
+/// one fixed order, blanks between them. A key may be scoped to a pass ("backward.chunk"); the
+/// unscoped key holds for both passes, the scoped one wins.
 struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
@@ -35,6 +35,10 @@ struct Schedule {
   std::optional<std::int64_t> segments, backward_segments;
   /// Most warps of a block of a GPU: 1, 2, 4, 8, 16 or 32.
   std::optional<std::int64_t> warps, backward_warps;
+  /// Slots of what a loop of a GPU's kernel loads: with 2, a turn's loads run beside the work of
+  /// the turn before, from compute capability 8.0 on; with 1 they come first. Else 2 where there is
+  /// room.
+  std::optional<std::int64_t> stages, backward_stages;
   /// Products that the grid points of a loop share are made again by each where that adds at most
   /// so many hundredths to its products; else, and where not set, they are kept in memory. 0 to
   /// 100.

@@ -44,6 +44,8 @@ CudaTarget cuda_target(int capability) {
       target.multiprocessor_threads = part.threads;
       target.multiprocessor_blocks = part.blocks;
       target.multiprocessors = part.multiprocessors;
+      // Asynchronous copies came with 8.0.
+      target.stages = capability >= 80 ? 2 : 1;
       return target;
     }
     known += (known.empty() ? "" : ", ") + text(part.capability / 10, ".", part.capability % 10);

@@ -23,6 +23,10 @@ struct CudaTarget {
   int warps = 8;
   /// Registers of one thread that fragments may take, of four bytes.
   std::int64_t fragment_registers = 96;
+  /// Slots that buffers loaded in a loop may have, 1 or 2: with two, a turn's loads run beside the
+  /// work of the turn before. Asked for: a kernel without the room for them is the caller's error.
+  int stages = 2;
+  bool stages_asked = false;
   /// Functions as the host computes them, bit by bit, in place of approximate instructions.
   bool exact = false;
 

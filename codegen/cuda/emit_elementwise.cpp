@@ -116,6 +116,7 @@ void CudaEmitter::store_vector(const CudaOperand& operand, const std::string& ar
 }
 
 void CudaEmitter::emit(const Copy& s) {
+  if (s.asynchronous) return emit_asynchronous(s);
   w_.open("");
   const auto [width, vector_var] = vector_of(*s.layout, s.domain);
   const CudaOperand source = operand(s.source, s.domain);

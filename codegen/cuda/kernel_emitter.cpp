@@ -164,23 +164,32 @@ void CudaEmitter::emit_body(const std::vector<Statement>& body) {
   }
 }
 
-void CudaEmitter::emit(const For& s) {
-  const Var& var = program_.vars[static_cast<std::size_t>(s.var)];
-  const std::string& name = var_names_[static_cast<std::size_t>(s.var)];
-  const std::string count = size(var.extent);
-  std::string begin = "0", end = var.extent.is_constant() ? count : "(int)" + count;
-  const bool in_block = s.block_var >= 0;
-  if (in_block) {
-    const std::string each = unique(name + "_each"), last = count;
-    begin = unique(name + "_begin"), end = unique(name + "_end");
-    w_.open("");
-    w_.line("const i64 " + each + " = (" + count + " + " + std::to_string(s.blocks - 1) + ") / " +
-            std::to_string(s.blocks) + ";");
-    prelude_.insert("least_i64");
-    w_.line("const int " + begin + " = (int)least_i64(" + value(s.block_var) + " * " + each + ", " +
-            count + ");");
-    w_.line("const int " + end + " = (int)least_i64(" + begin + " + " + each + ", " + count + ");");
+CudaEmitter::Bounds CudaEmitter::bounds(int var, int block_var, std::int64_t blocks) {
+  const Extent& extent = program_.vars[static_cast<std::size_t>(var)].extent;
+  const std::string& name = var_names_[static_cast<std::size_t>(var)];
+  Bounds made{"0", size(extent)};
+  if (block_var < 0) {
+    if (!extent.is_constant()) made.end = "(int)" + made.end;
+    return made;
   }
+  const std::string each = unique(name + "_each"), last = made.end;
+  made = {unique(name + "_begin"), unique(name + "_end")};
+  w_.line("const i64 " + each + " = (" + last + " + " + std::to_string(blocks - 1) + ") / " +
+          std::to_string(blocks) + ";");
+  prelude_.insert("least_i64");
+  w_.line("const int " + made.begin + " = (int)least_i64(" + value(block_var) + " * " + each +
+          ", " + last + ");");
+  w_.line("const int " + made.end + " = (int)least_i64(" + made.begin + " + " + each + ", " + last +
+          ");");
+  return made;
+}
+
+void CudaEmitter::emit(const For& s) {
+  const std::string& name = var_names_[static_cast<std::size_t>(s.var)];
+  const bool in_block = s.block_var >= 0;
+  if (in_block) w_.open("");
+  const auto [begin, end] = bounds(s.var, s.block_var, s.blocks);
+  loops_[s.var] = {begin, end};
   w_.line(s.unroll ? "#pragma unroll" : "#pragma unroll 1");
   if (s.reverse)
     w_.open("for (int " + name + " = " + end + " - 1; " + name + " >= " + begin + "; --" + name +
@@ -190,6 +199,7 @@ void CudaEmitter::emit(const For& s) {
   values_[s.var] = name;
   emit_body(s.body);
   values_.erase(s.var);
+  loops_.erase(s.var);
   w_.close();
   if (in_block) w_.close();
 }

@@ -82,6 +82,11 @@ class CudaEmitter {
   void declare_buffers();
   void emit_grid();
   void emit_body(const std::vector<Statement>& body);
+  /// Names of the first value of a loop's variable and of what lies past the last; their lines.
+  struct Bounds {
+    std::string begin, end;
+  };
+  Bounds bounds(int var, int block_var, std::int64_t blocks);
   std::string size(const Extent& extent) const;                                    // i64
   std::string outer_index(const Index& index, const std::vector<int>& own) const;  // i64
   std::string int_index(const Index& index) const;  // int, of all variables
@@ -124,6 +129,10 @@ class CudaEmitter {
   void emit(const MapTile& s);
   void emit(const ReduceTile& s);
   void emit(const ScanTile& s);
+  void emit(const Prefetch& s);
+  void emit(const Commit&);
+  void emit(const Wait& s);
+  void emit_asynchronous(const Copy& s);
   void emit(const Barrier&) { w_.line("__syncthreads();"); }
   /// Loads what the expressions read: names or arrays over a vector, by number of the operand.
   struct Loaded {
@@ -154,6 +163,7 @@ class CudaEmitter {
   const CudaTarget target_;
   CudaWriter w_;
   std::map<int, std::string> values_;  // text of the variables that are set
+  std::map<int, Bounds> loops_;        // that are open, by variable
   std::vector<std::string> var_names_, buffer_names_, argument_names_;
   struct Pointer {
     std::string name, type;

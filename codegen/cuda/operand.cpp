@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/kernel_emitter.h"
+#include "codegen/tile/access.h"
 #include "codegen/tile/range.h"
 #include "dsl/error.h"
 
@@ -12,10 +13,10 @@ bool one_of(int var, const std::vector<int>& variables) {
   return std::find(variables.begin(), variables.end(), var) != variables.end();
 }
 
-/// For a place behind + or -: in brackets where it is a sum itself.
+/// For a place behind + or -: in brackets where it is a sum itself, or negative.
 std::string in_sum(const std::string& text) {
   const bool sum = text.find(" + ") != std::string::npos || text.find(" - ") != std::string::npos;
-  return sum ? "(" + text + ")" : text;
+  return sum || text[0] == '-' ? "(" + text + ")" : text;
 }
 
 }  // namespace
@@ -58,6 +59,15 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
     if (one.is(0)) continue;
     offset += offset.empty() ? "" : " + ";
     offset += one.is(1) ? outer : in_sum(outer) + " * " + stride_text(one);
+  }
+  if (const Buffer& root =
+          program_.buffers[static_cast<std::size_t>(memory_of(program_, access.buffer))];
+      root.stages > 1) {
+    const std::string turn = value(root.stage_var);
+    const std::string slot =
+        root.stages == 2 ? turn + " & 1" : turn + " % " + std::to_string(root.stages);
+    offset += (offset.empty() ? "" : " + ") + ("(" + slot + ") * ") +
+              std::to_string(slot_bytes(root) / size_in_bytes(buffer.dtype));
   }
   for (auto it = made.strides.begin(); it != made.strides.end();)
     it = it->second.is(0) ? made.strides.erase(it) : std::next(it);

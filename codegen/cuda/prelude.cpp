@@ -303,6 +303,45 @@ std::vector<Function> make_functions(bool exact) {
        "  }\n"
        "}\n",
        {"Two"}},
+      {"copy_ahead",
+       "// Bytes to shared memory that land by a wait; zeros, and nothing is read, unless inside.\n"
+       "template <int bytes>\n"
+       "DEV void copy_ahead(void* to, const void* from, bool inside) {\n"
+       "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2, %3;\" ::\n"
+       "               \"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), \"n\"(bytes),\n"
+       "               \"r\"(inside ? bytes : 0) : \"memory\");\n"
+       "}\n",
+       {}},
+      {"copy_ahead4",
+       "DEV void copy_ahead4(float* to, const float* from, bool inside, bool wide) {\n"
+       "  if (wide) {\n"
+       "    copy_ahead<16>(to, from, inside);\n"
+       "  } else {\n"
+       "#pragma unroll\n"
+       "    for (int i = 0; i < 4; ++i) copy_ahead<4>(to + i, from + i, inside);\n"
+       "  }\n"
+       "}\n",
+       {"copy_ahead"}},
+      {"copy_ahead2",
+       "DEV void copy_ahead2(float* to, const float* from, bool inside, bool wide) {\n"
+       "  if (wide) {\n"
+       "    copy_ahead<8>(to, from, inside);\n"
+       "  } else {\n"
+       "    copy_ahead<4>(to, from, inside);\n"
+       "    copy_ahead<4>(to + 1, from + 1, inside);\n"
+       "  }\n"
+       "}\n",
+       {"copy_ahead"}},
+      {"commit_copies",
+       "DEV void commit_copies() { asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n",
+       {}},
+      {"wait_for_copies",
+       "// Until at most so many groups of copies are under way.\n"
+       "template <int pending>\n"
+       "DEV void wait_for_copies() {\n"
+       "  asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(pending) : \"memory\");\n"
+       "}\n",
+       {}},
       {"add_to_pair",
        "// sum + rest + x as a sum and what it lost: Knuth's TwoSum, then brought back to a pair.\n"
        "DEV void add_to_pair(float& sum, float& rest, float x) {\n"

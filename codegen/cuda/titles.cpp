@@ -18,6 +18,13 @@ class Title {
 
   std::vector<std::string> operator()(const For&) const { return {}; }
   std::vector<std::string> operator()(const Barrier&) const { return {}; }
+  std::vector<std::string> operator()(const Prefetch& s) const {
+    const std::string& turn = named_.vars[static_cast<std::size_t>(s.var)].name;
+    return {s.first ? "ahead of the loop, for its first " + turn
+                    : "beside the work of this " + turn + ", for the next"};
+  }
+  std::vector<std::string> operator()(const Commit&) const { return {}; }
+  std::vector<std::string> operator()(const Wait&) const { return {}; }
   std::vector<std::string> operator()(const Copy& s) const {
     return {at(s.destination) + " = " + at(s.source) + outside(s)};
   }

@@ -12,6 +12,7 @@
 #include "codegen/llvm/vector_math.h"
 #include "codegen/llvm/vector_target.h"
 #include "codegen/tile/tile.h"
+#include "dsl/error.h"
 
 namespace krait {
 
@@ -134,6 +135,13 @@ class KernelEmitter {
   void emit(const ReduceTile& s);
   void emit(const ScanTile& s);
   void emit(const Barrier&) {}
+  // Made by passes for GPUs alone.
+  [[noreturn]] void emit(const Prefetch&) { reject("a prefetch"); }
+  [[noreturn]] void emit(const Commit&) { reject("a commit"); }
+  [[noreturn]] void emit(const Wait&) { reject("a wait"); }
+  [[noreturn]] void reject(const char* what) const {
+    throw InternalError(program_.name + " has " + what + ", which the host has not");
+  }
   bool emit_transpose(const Copy& s, const Operand& destination, const Operand& source,
                       const Nest& points);
   std::vector<Val> transpose(std::vector<Val> rows);

@@ -21,6 +21,7 @@ void verify_place(const TileProgram& program) {
 
 void verify_shared(const TileProgram& program, const CudaTarget& target) {
   verify_sync(program);
+  verify_stage(program);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != Space::shared || buffer.alias_of >= 0) continue;
     KRAIT_ASSERT(buffer.scratch_offset >= 0 && buffer.scratch_offset % 64 == 0 &&
@@ -41,12 +42,20 @@ std::vector<CudaPass> cuda_passes() {
   auto unguarded = [](const TileProgram& p, const CudaTarget&) { verify(p, false); };
   auto guarded = [](const TileProgram& p, const CudaTarget&) { verify(p); };
   auto placed = [](const TileProgram& p, const CudaTarget&) { verify_place(p); };
-  auto synced = [](const TileProgram& p, const CudaTarget&) { verify_sync(p); };
+  auto staged = [](const TileProgram& p, const CudaTarget&) {
+    verify(p);
+    verify_stage(p);
+  };
+  auto synced = [](const TileProgram& p, const CudaTarget&) {
+    verify_sync(p);
+    verify_stage(p);
+  };
   auto vectorized = [](const TileProgram& p, const CudaTarget&) { verify_vectorize(p); };
   return {
       {"simplify", [](TileProgram& p, const CudaTarget&) { simplify(p); }, unguarded},
       {"guard", [](TileProgram& p, const CudaTarget&) { list_guards(p); }, guarded},
       {"place", [](TileProgram& p, const CudaTarget& target) { place(p, target); }, placed},
+      {"stage", [](TileProgram& p, const CudaTarget& target) { stage(p, target); }, staged},
       {"sync", [](TileProgram& p, const CudaTarget&) { sync(p); }, synced},
       {"smem", [](TileProgram& p, const CudaTarget&) { place_shared(p); }, verify_shared},
       {"vectorize", [](TileProgram& p, const CudaTarget&) { vectorize(p); }, vectorized},

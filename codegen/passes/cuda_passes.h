@@ -16,7 +16,7 @@ struct CudaPass {
   std::function<void(const TileProgram&, const CudaTarget&)> verify;  // throws InternalError
 };
 
-/// simplify, guard, place, sync, smem, vectorize: in this order.
+/// simplify, guard, place, stage, sync, smem, vectorize: in this order.
 std::vector<CudaPass> cuda_passes();
 
 /// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
@@ -25,6 +25,7 @@ void run_passes(TileProgram& program, const CudaTarget& target, const std::vecto
 
 // The passes themselves; their files say what each does and does not.
 void place(TileProgram& program, const CudaTarget& target);
+void stage(TileProgram& program, const CudaTarget& target);
 void sync(TileProgram& program);
 void place_shared(TileProgram& program);
 void vectorize(TileProgram& program);
@@ -32,6 +33,11 @@ void vectorize(TileProgram& program);
 /// What the verifiers look for: threads that meet in shared memory, or in global memory that the
 /// kernel writes, without a barrier between. Throws InternalError that names both statements.
 void verify_sync(const TileProgram& program);
+/// What asynchronous copies do at any turn of any loop: a slot that is read while its copy may be
+/// under way (no wait, or one that is early), before other threads' copies are sure to be there (no
+/// barrier), or that nothing was copied to; one that is overwritten while it may still be read;
+/// copies that no group, no wait, or no loop is for; a commit of nothing.
+void verify_stage(const TileProgram& program);
 /// Accesses of several elements at once that some thread would begin where they are not aligned, or
 /// whose elements lie apart, are parted by a guard, or rest on an address that is not tested.
 void verify_vectorize(const TileProgram& program);

@@ -59,8 +59,52 @@ std::optional<std::vector<std::int64_t>> owners_of(const TileProgram& program,
 
 }  // namespace
 
+namespace {
+
+Touch touch_of(const TileProgram& program, int memory) {
+  Touch touch;
+  touch.memory = memory;
+  const Buffer& root = program.buffers[static_cast<std::size_t>(memory)];
+  if (root.scratch_offset >= 0) {
+    touch.begin = root.scratch_offset;
+    touch.end = touch.begin + bytes_of(root);
+  }
+  touch.stages = root.stages;
+  touch.stage_var = root.stage_var;
+  if (root.stages > 1) touch.turn = 0;
+  return touch;
+}
+
+std::vector<Touch> touches_ahead(const TileProgram& program, const Prefetch& prefetch) {
+  std::vector<Touch> all;
+  for (const Statement& copy : prefetch.body)
+    for (Touch& touch : touches_of(program, copy)) {
+      touch.owners.reset();
+      touch.asynchronous = touch.write;
+      if (touch.turn >= 0) touch.turn = prefetch.first ? -1 : 1;
+      all.push_back(std::move(touch));
+    }
+  return all;
+}
+
+std::vector<Touch> touches_landed(const TileProgram& program) {
+  std::vector<Touch> all;
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
+    if (program.buffers[static_cast<std::size_t>(i)].stages == 1) continue;
+    all.push_back(touch_of(program, i));
+    all.back().write = all.back().asynchronous = true;
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<Touch> touches_of(const TileProgram& program, const Statement& statement) {
   std::vector<Touch> all;
+  if (const Prefetch* prefetch = std::get_if<Prefetch>(&statement))
+    all = touches_ahead(program, *prefetch);
+  if (std::holds_alternative<Wait>(statement)) all = touches_landed(program);
+  for (Touch& touch : all) touch.statement = &statement;
   const auto position_in_place = [&](int pointer) {
     int first = pointer;
     for (const auto& [read, written] : program.in_place)
@@ -85,12 +129,9 @@ std::vector<Touch> touches_of(const TileProgram& program, const Statement& state
       if (!shared) return;
       touch.memory = -1 - one;
     } else {
-      touch.memory = memory_of(program, access.buffer);
-      const Buffer& root = program.buffers[static_cast<std::size_t>(touch.memory)];
-      if (root.scratch_offset >= 0) {
-        touch.begin = root.scratch_offset;
-        touch.end = touch.begin + bytes_of(root);
-      }
+      touch = touch_of(program, memory_of(program, access.buffer));
+      touch.statement = &statement;
+      touch.write = use != Use::read;
     }
     const bool operand = mma != nullptr && use == Use::read;
     if (!operand && !sums) touch.owners = owners_of(program, statement, access);
@@ -99,8 +140,24 @@ std::vector<Touch> touches_of(const TileProgram& program, const Statement& state
   return all;
 }
 
+void next_turn(std::vector<Touch>& touches, int var) {
+  for (Touch& touch : touches)
+    if (touch.stage_var == var && touch.turn >= 0)
+      touch.turn = (touch.turn + touch.stages - 1) % touch.stages;
+}
+
+void no_turn(std::vector<Touch>& touches, int var) {
+  for (Touch& touch : touches)
+    if (touch.stage_var == var) touch.turn = -1;
+}
+
 bool meet(const Touch& earlier, const Touch& later) {
   if (!earlier.write && !later.write) return false;
+  // A copy and its landing; verify_stage looks after what comes between.
+  if (earlier.asynchronous && later.asynchronous) return false;
+  if (earlier.memory == later.memory && earlier.turn >= 0 && later.turn >= 0 &&
+      earlier.turn != later.turn)
+    return false;
   if (earlier.memory != later.memory)
     return earlier.begin >= 0 && later.begin >= 0 && earlier.begin < later.end &&
            later.begin < earlier.end;

@@ -94,6 +94,12 @@ class Lives {
         continue;
       }
       const int now = tick(std::holds_alternative<Barrier>(statement));
+      if (const Prefetch* ahead = std::get_if<Prefetch>(&statement)) {
+        // Issued at one time; none of them is the first whole use of a turn, but of the next.
+        for (const auto& [memory, seen] : walk(ahead->body))
+          seen_in(found, memory).uses += seen.uses;
+        continue;
+      }
       const std::vector<int> own = own_variables(statement);
       for_each_access(statement, [&](const Access& access, Use use) {
         const int memory = memory_of(program_, access.buffer);

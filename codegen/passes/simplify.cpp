@@ -154,8 +154,8 @@ bool drop_dead(const TileProgram& program, Body& body, const std::set<int>& read
           using S = std::decay_t<decltype(s)>;
           if constexpr (std::is_same_v<S, For>) {
             return s.body.empty();
-          } else if constexpr (std::is_same_v<S, Barrier>) {
-            return false;
+          } else if constexpr (!requires { s.layout; }) {
+            return false;  // made by later passes
           } else if constexpr (std::is_same_v<S, MapTile> || std::is_same_v<S, ReduceTile>) {
             if (std::none_of(s.destinations.begin(), s.destinations.end(), wanted)) return true;
             keep_results(s, wanted);

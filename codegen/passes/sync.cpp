@@ -41,11 +41,12 @@ class Inserter {
       if (For* loop = std::get_if<For>(&statement)) {
         Touches inside = since;
         loop->body = walk(std::move(loop->body), inside);
-        if (meets_itself(loop->body)) loop->body.push_back(Barrier{});
+        if (meets_itself(*loop)) loop->body.push_back(Barrier{});
         // A loop may have no round: what lies before it must not meet what lies behind. Where it
         // touches shared memory at all, a barrier parts them.
         Touches all;
         touched(loop->body, all);
+        no_turn(all, loop->var);
         made.push_back(std::move(statement));
         since.insert(since.end(), all.begin(), all.end());
         if (!all.empty()) {
@@ -54,6 +55,7 @@ class Inserter {
         }
         continue;
       }
+      if (std::holds_alternative<Barrier>(statement)) since.clear();
       const Touches now = touches_of(program_, statement);
       if (std::any_of(now.begin(), now.end(),
                       [&](const Touch& touch) { return met(since, touch) != nullptr; })) {
@@ -79,6 +81,7 @@ class Inserter {
       if (std::holds_alternative<Barrier>(*statement)) return true;
       if (const For* loop = std::get_if<For>(&*statement)) {
         trail(loop->body, end);
+        no_turn(end, loop->var);
         continue;
       }
       const Touches now = touches_of(program_, *statement);
@@ -93,6 +96,7 @@ class Inserter {
       if (std::holds_alternative<Barrier>(statement)) return true;
       if (const For* loop = std::get_if<For>(&statement)) {
         head(loop->body, start);
+        no_turn(start, loop->var);
         continue;
       }
       const Touches now = touches_of(program_, statement);
@@ -103,13 +107,16 @@ class Inserter {
 
   /// Whether a round may disturb the one before. Shared buffers that are apart now may share bytes
   /// later on, so that any two of them count.
-  bool meets_itself(const Body& body) const {
+  bool meets_itself(const For& loop) const {
     Touches end, start;
-    trail(body, end);
-    head(body, start);
+    trail(loop.body, end);
+    head(loop.body, start);
+    next_turn(end, loop.var);
     return std::any_of(start.begin(), start.end(), [&](const Touch& touch) {
       return std::any_of(end.begin(), end.end(), [&](const Touch& earlier) {
-        const bool on_chip = touch.memory >= 0 && earlier.memory >= 0;
+        // A buffer with slots lives as long as the loop does.
+        const bool on_chip =
+            touch.memory >= 0 && earlier.memory >= 0 && touch.stages == 1 && earlier.stages == 1;
         return meet(earlier, touch) ||
                (on_chip && touch.memory != earlier.memory && (touch.write || earlier.write));
       });
@@ -133,7 +140,9 @@ class Checker {
         const Touches before = since_;
         // The second round follows the first.
         walk(loop->body);
+        next_turn(since_, loop->var);
         walk(loop->body);
+        no_turn(since_, loop->var);
         since_.insert(since_.end(), before.begin(), before.end());
       } else {
         for (const Touch& touch : touches_of(program_, statement)) {

@@ -55,6 +55,8 @@ bool base_is_multiple(const TileProgram& program, const Access& access, const st
                       std::int64_t elements) {
   const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
   const Buffer& root = program.buffers[static_cast<std::size_t>(memory_of(program, access.buffer))];
+  if (root.stages > 1 && slot_bytes(root) % (elements * size_in_bytes(buffer.dtype)) != 0)
+    return false;
   if (root.scratch_offset < 0 || root.dtype != buffer.dtype ||
       root.scratch_offset % (elements * size_in_bytes(buffer.dtype)) != 0 ||
       memory_offset(program, access.buffer) % elements != 0)
@@ -134,7 +136,7 @@ class Vectorizer {
 
   template <typename S>
   void widen(Statement& statement, S& s) {
-    if constexpr (std::is_same_v<S, For>) {
+    if constexpr (requires { s.body; }) {
       walk(s.body);
     } else if constexpr (std::is_same_v<S, Mma>) {
       const int var = neighbour(statement);

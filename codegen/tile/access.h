@@ -48,7 +48,9 @@ void for_each_access(Any& statement, const Function& f) {
           optional(s.low, Use::write);
           optional(s.last, Use::write);
         } else {
-          static_assert(std::is_same_v<S, For> || std::is_same_v<S, Barrier>);
+          static_assert(std::is_same_v<S, For> || std::is_same_v<S, Prefetch> ||
+                        std::is_same_v<S, Commit> || std::is_same_v<S, Wait> ||
+                        std::is_same_v<S, Barrier>);
         }
       },
       statement);
@@ -90,7 +92,9 @@ std::vector<int> own_variables(const Statement& statement);
 int memory_of(const TileProgram& program, int buffer);
 /// Elements from the start of the memory to the buffer's first.
 std::int64_t memory_offset(const TileProgram& program, int buffer);
-/// Bytes that a buffer on chip spans by its extents and strides.
+/// Bytes from one slot of a staged buffer to the next: a multiple of 16.
+std::int64_t slot_bytes(const Buffer& buffer);
+/// Bytes that a buffer on chip spans by its extents and strides, all its slots.
 std::int64_t bytes_of(const Buffer& buffer);
 
 }  // namespace krait

@@ -111,6 +111,7 @@ class Printer {
       out_ << " pointer " << buffer.pointer << (buffer.written ? " written" : "");
     if (buffer.alias_of >= 0)
       out_ << " in " << program_.buffers[buffer.alias_of].name << " at " << buffer.alias_offset;
+    if (buffer.stages > 1) out_ << " in " << buffer.stages << " slots by " << var(buffer.stage_var);
     if (buffer.scratch_offset >= 0) out_ << " at byte " << buffer.scratch_offset;
     out_ << '\n';
   }
@@ -124,17 +125,32 @@ class Printer {
     return out_;
   }
 
-  void print(const For& s, int depth) {
-    line(depth) << "for " << domain({s.var}) << (s.reverse ? " reverse" : "")
-                << (s.unroll ? " unroll" : "");
+  template <typename Turns>
+  void turns(const Turns& s) {
+    out_ << domain({s.var}) << (s.reverse ? " reverse" : "");
     if (s.block_var >= 0) out_ << " in block " << var(s.block_var) << " of " << s.blocks;
+  }
+
+  void print(const For& s, int depth) {
+    line(depth) << "for ";
+    turns(s);
+    out_ << (s.unroll ? " unroll" : "") << '\n';
+    print(s.body, depth + 1);
+  }
+
+  void print(const Prefetch& s, int depth) {
+    line(depth) << "prefetch " << (s.first ? "first " : "next ");
+    turns(s);
     out_ << '\n';
     print(s.body, depth + 1);
   }
 
+  void print(const Commit&, int depth) { line(depth) << "commit\n"; }
+  void print(const Wait& s, int depth) { line(depth) << "wait " << s.pending << '\n'; }
+
   void print(const Copy& s, int depth) {
-    line(depth) << "copy " << domain(s.domain) << ' ' << access(s.destination) << " = "
-                << access(s.source);
+    line(depth) << (s.asynchronous ? "copy asynchronous " : "copy ") << domain(s.domain) << ' '
+                << access(s.destination) << " = " << access(s.source);
     if (s.keep)
       out_ << " else keep";
     else if (!s.source.guarded.empty())

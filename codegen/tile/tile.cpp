@@ -73,7 +73,9 @@ std::int64_t memory_offset(const TileProgram& program, int buffer) {
   return offset;
 }
 
-std::int64_t bytes_of(const Buffer& buffer) {
+namespace {
+
+std::int64_t bytes_of_one(const Buffer& buffer) {
   std::int64_t last = 0;
   for (const Dim& dim : buffer.dims) {
     KRAIT_ASSERT(dim.extent.is_constant() && dim.stride.is_constant(), buffer.name, " is on chip, ",
@@ -81,6 +83,14 @@ std::int64_t bytes_of(const Buffer& buffer) {
     last += (dim.extent.offset - 1) * dim.stride.constant;
   }
   return (last + 1) * size_in_bytes(buffer.dtype);
+}
+
+}  // namespace
+
+std::int64_t slot_bytes(const Buffer& buffer) { return (bytes_of_one(buffer) + 15) / 16 * 16; }
+
+std::int64_t bytes_of(const Buffer& buffer) {
+  return buffer.stages == 1 ? bytes_of_one(buffer) : buffer.stages * slot_bytes(buffer);
 }
 
 }  // namespace krait

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -82,6 +83,9 @@ struct Buffer {
   /// Not global: the buffer whose memory this one shares, from its element `alias_offset` on.
   int alias_of = -1;
   std::int64_t alias_offset = 0;
+  /// shared, no alias: slots that each hold all elements, more than one by the stage pass.
+  /// Accesses, by aliases too, are to slot number (value of stage_var) mod stages.
+  int stages = 1, stage_var = -1;
   /// shared, no alias: first byte in the scratch of the grid point; set by the last pass.
   std::int64_t scratch_offset = -1;
   /// fragment: of its dims.
@@ -117,8 +121,17 @@ struct Mma;
 struct MapTile;
 struct ReduceTile;
 struct ScanTile;
+struct Prefetch;
+/// Made by passes only. Barrier: of the block's threads. Commit: the copies that were issued since
+/// the last one are a group. Wait: until at most `pending` groups of the thread are under way; what
+/// has landed is there for the thread itself, for others after a barrier.
 struct Barrier {};
-using Statement = std::variant<For, Copy, Fill, Mma, MapTile, ReduceTile, ScanTile, Barrier>;
+struct Commit {};
+struct Wait {
+  int pending = 0;
+};
+using Statement = std::variant<For, Copy, Fill, Mma, MapTile, ReduceTile, ScanTile, Prefetch,
+                               Commit, Wait, Barrier>;
 
 /// Runs body for var = 0 .. extent - 1, or from the end. Where `block_var` >= 0 the loop covers one
 /// block of a blocked axis: positions block_var * ceil(size / blocks) and on, at most that many and
@@ -132,6 +145,19 @@ struct For {
   std::vector<Statement> body;
 };
 
+/// Made by passes only: issues copies (asynchronous ones) ahead of the turn of a loop that they are
+/// for. `first`: before the loop, for its first turn; else in its body, for the turn that follows.
+/// Nothing where the loop has no such turn. Inside, the loop's variable is what it is in that turn.
+/// The fields are those of the loop.
+struct Prefetch {
+  int var = -1;
+  bool reverse = false;
+  int block_var = -1;
+  std::int64_t blocks = 1;
+  bool first = false;
+  std::vector<Statement> body;
+};
+
 /// destination = source (converted between dtypes). A guarded source position reads `fill`; with
 /// `keep` the destination is left as it is there instead.
 struct Copy {
@@ -139,6 +165,7 @@ struct Copy {
   Access destination, source;
   double fill = 0;
   bool keep = false;
+  bool asynchronous = false;       // from global to shared memory, lands by the Wait of its group
   std::optional<Layout> layout{};  // of the domain
 };
 
@@ -249,11 +276,26 @@ std::string to_text(const TileProgram& program, const Access& access);
 /// guarded = false: global accesses may still leave their bounds (before the guard pass).
 void verify(const TileProgram& program, bool guarded = true);
 
+/// The statements inside of one; null for one that has none. `Any` is Statement or const Statement.
+template <typename Any>
+auto* body_of(Any& statement) {
+  using Found = std::conditional_t<std::is_const_v<Any>, const std::vector<Statement>,
+                                   std::vector<Statement>>;
+  return std::visit(
+      [](auto& s) -> Found* {
+        if constexpr (requires { s.body; })
+          return &s.body;
+        else
+          return nullptr;
+      },
+      statement);
+}
+
 template <typename Function>
 void visit_statements(const std::vector<Statement>& body, const Function& f) {
   for (const Statement& statement : body) {
     f(statement);
-    if (const For* loop = std::get_if<For>(&statement)) visit_statements(loop->body, f);
+    if (const auto* inside = body_of(statement)) visit_statements(*inside, f);
   }
 }
 

@@ -66,10 +66,10 @@ class Verifier {
     check(buffer.alias_of < static_cast<int>(program_.buffers.size()) && buffer.alias_of < number,
           buffer.name, " shares memory with a later buffer");
     const Buffer& other = program_.buffers[buffer.alias_of];
-    check(
-        buffer.alias_offset >= 0 &&
-            buffer.alias_offset * size_in_bytes(other.dtype) + bytes_of(buffer) <= bytes_of(other),
-        buffer.name, " leaves the memory of ", other.name);
+    check(buffer.alias_offset >= 0 && buffer.stages == 1 &&
+              buffer.alias_offset * size_in_bytes(other.dtype) + bytes_of(buffer) <=
+                  (other.stages == 1 ? bytes_of(other) : slot_bytes(other)),
+          buffer.name, " leaves the memory of ", other.name);
   }
 
   void walk(const std::vector<Statement>& body) {
@@ -116,6 +116,9 @@ class Verifier {
     for (int dim : access.guarded)
       check(dim >= 0 && dim < static_cast<int>(buffer.dims.size()), buffer.name,
             " has no dimension ", dim, " to guard");
+    const Buffer& memory = program_.buffers[memory_of(program_, access.buffer)];
+    check(memory.stages == 1 || scope_.count(memory.stage_var) != 0, buffer.name,
+          " has a slot a turn of a loop that does not run here");
     const bool global = buffer.space == Space::global;
     if (!global || guarded_) {
       for (int dim = 0; dim < static_cast<int>(buffer.dims.size()); ++dim)
@@ -138,11 +141,47 @@ class Verifier {
       check(one_of(s.block_var, program_.grid), "a blocked loop whose block is not in the grid");
       check(s.blocks >= 1, "a loop over ", s.blocks, " blocks");
     }
+    loops_.push_back(&s);
     walk(s.body);
+    loops_.pop_back();
     scope_.erase(s.var);
   }
 
-  void check_statement(const Copy&) {}
+  void check_statement(const Prefetch& s) {
+    check(valid_var(s.var) && program_.vars[s.var].kind == VarKind::loop,
+          "a prefetch for a variable of another kind");
+    if (s.first) {
+      check(scope_.insert(s.var).second, "a prefetch for the first turn stands inside of the loop");
+    } else {
+      check(!loops_.empty() && loops_.back()->var == s.var && loops_.back()->reverse == s.reverse &&
+                loops_.back()->block_var == s.block_var && loops_.back()->blocks == s.blocks,
+            "a prefetch for the next turn of a loop that it does not stand in");
+    }
+    for (const Statement& inside : s.body) {
+      const Copy* copy = std::get_if<Copy>(&inside);
+      check(copy != nullptr && copy->asynchronous, "a prefetch of something else than copies");
+    }
+    in_prefetch_ = true;
+    walk(s.body);
+    in_prefetch_ = false;
+    if (s.first) scope_.erase(s.var);
+  }
+
+  void check_statement(const Copy& s) {
+    if (!s.asynchronous) return;
+    const Buffer& to = program_.buffers[s.destination.buffer];
+    const Buffer& from = program_.buffers[s.source.buffer];
+    check(in_prefetch_, "an asynchronous copy that is no prefetch");
+    check(from.space == Space::global && to.space == Space::shared && from.dtype == to.dtype &&
+              size_in_bytes(to.dtype) >= 4,
+          "an asynchronous copy from ", from.name, " to ", to.name);
+    check(s.source.guarded.empty() || (s.fill == 0 && !s.keep),
+          "an asynchronous copy fills with zeros");
+  }
+  void check_statement(const Commit&) {}
+  void check_statement(const Wait& s) {
+    check(s.pending >= 0, "a wait for ", s.pending, " groups");
+  }
   void check_statement(const Fill&) {}
   void check_statement(const Barrier&) {}
 
@@ -210,6 +249,8 @@ class Verifier {
   const Statement* current_ = nullptr;
   std::vector<int> own_;
   std::set<int> scope_, written_;
+  std::vector<const For*> loops_;
+  bool in_prefetch_ = false;
 };
 
 }  // namespace

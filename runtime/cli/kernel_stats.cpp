@@ -62,12 +62,24 @@ class Counter {
     });
   }
 
+  template <typename S>  // For or Prefetch
+  std::int64_t turns(const S& s) const {
+    return (extent(s.var) + s.blocks - 1) / s.blocks;
+  }
+
   void count(const For& loop, std::int64_t times) {
     ++stats_.statements["for"];
-    count(loop.body, times * ((extent(loop.var) + loop.blocks - 1) / loop.blocks));
+    count(loop.body, times * turns(loop));
   }
   void count(const Copy&, std::int64_t) { ++stats_.statements["copy"]; }
   void count(const Fill&, std::int64_t) { ++stats_.statements["fill"]; }
+  void count(const Prefetch& s, std::int64_t times) {
+    ++stats_.statements["prefetch"];
+    // For the first turn, or in each turn but the last.
+    count(s.body, s.first ? times : times / turns(s) * (turns(s) - 1));
+  }
+  void count(const Commit&, std::int64_t) { ++stats_.statements["commit"]; }
+  void count(const Wait&, std::int64_t) { ++stats_.statements["wait"]; }
   void count(const Barrier&, std::int64_t) { ++stats_.statements["barrier"]; }
   void count(const Mma& s, std::int64_t times) {
     ++stats_.statements["mma"];

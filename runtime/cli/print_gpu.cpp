@@ -45,7 +45,7 @@ TileProgram program_of(const PrintFlags& flags, const Plan& plan, int kernel,
     passes.clear();
   else if (last != passes.end())
     passes.erase(last + 1, passes.end());
-  run_passes(program, target, passes);
+  run_passes(program, target_of(plan, target), passes);
   return program;
 }
 

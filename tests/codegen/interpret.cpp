@@ -2,9 +2,12 @@
 
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <stdexcept>
+
+#include "codegen/tile/access.h"
 
 namespace krait::test {
 namespace {
@@ -27,6 +30,8 @@ class Machine {
       if (program_.vars[v].kind == VarKind::size) values_[v] = size(program_.vars[v].extent);
     over(program_.grid, [&] {
       scratch_.clear();
+      issued_.clear();
+      groups_.clear();
       body(program_.body);
     });
   }
@@ -56,7 +61,12 @@ class Machine {
     return true;
   }
 
-  double& element(const Access& access) {
+  struct Place {
+    int memory;  // of scratch; -1 - pointer of global memory
+    std::int64_t at;
+  };
+
+  Place place_of(const Access& access) const {
     int number = access.buffer;
     const Buffer& buffer = program_.buffers[number];
     std::int64_t at = 0;
@@ -67,16 +77,26 @@ class Machine {
       const Stride& stride = buffer.dims[d].stride;
       at += i * (stride.is_constant() ? stride.constant : arguments_.at(stride.argument));
     }
-    if (buffer.space == Space::global) return world_.pointers.at(buffer.pointer).at(at);
+    if (buffer.space == Space::global) return {-1 - buffer.pointer, at};
     while (program_.buffers[number].alias_of >= 0) {
       at += program_.buffers[number].alias_offset;
       number = program_.buffers[number].alias_of;
     }
-    auto& memory = scratch_[number];
-    if (static_cast<std::int64_t>(memory.size()) <= at)
-      memory.resize(at + 1, std::numeric_limits<double>::quiet_NaN());
-    return memory[at];
+    const Buffer& root = program_.buffers[number];
+    if (root.stages > 1)
+      at += values_[root.stage_var] % root.stages * (slot_bytes(root) / size_in_bytes(root.dtype));
+    return {number, at};
   }
+
+  double& place_in(const Place& place) {
+    if (place.memory < 0) return world_.pointers.at(-1 - place.memory).at(place.at);
+    auto& memory = scratch_[place.memory];
+    if (static_cast<std::int64_t>(memory.size()) <= place.at)
+      memory.resize(place.at + 1, std::numeric_limits<double>::quiet_NaN());
+    return memory[place.at];
+  }
+
+  double& element(const Access& access) { return place_in(place_of(access)); }
 
   double read(const Access& access, double fill = 0) {
     return inside(access) ? element(access) : fill;
@@ -111,13 +131,22 @@ class Machine {
       std::visit([&](const auto& s) { run(s); }, statement);
   }
 
-  void run(const For& s) {
+  struct Turns {
+    std::int64_t from, to;
+  };
+  template <typename S>  // For or Prefetch
+  Turns turns_of(const S& s) const {
     std::int64_t from = 0, to = size(program_.vars[s.var].extent);
     if (s.block_var >= 0) {
       const std::int64_t each = (to + s.blocks - 1) / s.blocks;
       from = values_[s.block_var] * each;
       to = std::min(to, from + each);
     }
+    return {from, to};
+  }
+
+  void run(const For& s) {
+    const auto [from, to] = turns_of(s);
     for (std::int64_t i = from; i < to; ++i) {
       values_[s.var] = s.reverse ? to - 1 - (i - from) : i;
       body(s.body);
@@ -127,6 +156,10 @@ class Machine {
   void run(const Copy& s) {
     over(s.domain, [&] {
       if (s.keep && !inside(s.source)) return;
+      if (s.asynchronous) {
+        issued_.push_back({place_of(s.destination), read(s.source, s.fill)});
+        return;
+      }
       write(s.destination, read(s.source, s.fill));
     });
   }
@@ -134,6 +167,26 @@ class Machine {
     over(s.domain, [&] { write(s.destination, s.value); });
   }
   void run(const Barrier&) {}
+
+  // Asynchronous copies read at once and land as late as they may: by their wait.
+  void run(const Prefetch& s) {
+    const Turns turns = turns_of(s);
+    const std::int64_t now = values_[s.var];
+    const std::int64_t next =
+        s.first ? (s.reverse ? turns.to - 1 : turns.from) : now + (s.reverse ? -1 : 1);
+    if (next < turns.from || next >= turns.to) return;
+    values_[s.var] = next;
+    body(s.body);
+    values_[s.var] = now;
+  }
+  void run(const Commit&) {
+    groups_.push_back(std::move(issued_));
+    issued_.clear();
+  }
+  void run(const Wait& s) {
+    for (; groups_.size() > static_cast<std::size_t>(s.pending); groups_.pop_front())
+      for (const auto& [place, x] : groups_.front()) place_in(place) = x;
+  }
 
   void run(const Mma& s) {
     std::vector<int> outer = s.batch;
@@ -204,6 +257,9 @@ class Machine {
   const bool round_;
   std::vector<std::int64_t> arguments_, values_;
   std::map<int, std::vector<double>> scratch_;
+  using Copied = std::vector<std::pair<Place, double>>;
+  Copied issued_;
+  std::deque<Copied> groups_;
 };
 
 }  // namespace

@@ -50,5 +50,41 @@ TEST_CASE("with math=exact a GPU gives the host's bits") {
   }
 }
 
+/// A recurrence with products, so that its loop over chunks loads tiles.
+void outer_products(Scope& s) {
+  const Axis heads("h", 2), state("n", 16), channel("p", 8);
+  const Expr k = s.input("k", {b, t, heads, state}), v = s.input("v", {b, t, heads, channel});
+  const Expr q = s.input("q", {b, t, heads, state}), a = s.input("a", {b, t, heads});
+  const ScanResult states = scan(t, -softplus(a), k * v);
+  s.output("y", sum(states.leaving * q, state), {b, t, heads, channel});
+}
+
+TEST_CASE("loads that run ahead change no bit") {
+  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
+  const auto gradients = [](const std::string& schedule) {
+    LayerOptions options;
+    options.schedule = parse_schedule("chunk=16 " + schedule);
+    options.device = "cuda:0";
+    const Layer layer(outer_products, options);
+    Device& gpu = *layer.device();
+    const Tensor k = to_device(drawn({2, 51, 2, 16}, 1).ref(), gpu);
+    const Tensor v = to_device(drawn({2, 51, 2, 8}, 2).ref(), gpu);
+    const Tensor q = to_device(drawn({2, 51, 2, 16}, 3).ref(), gpu);
+    const Tensor a = to_device(drawn({2, 51, 2}, 4).ref(), gpu);
+    const Tensor y = to_device(drawn({2, 51, 2, 8}, 5).ref(), gpu);
+    Layer::Forward made =
+        layer.forward({{"k", k.ref()}, {"v", v.ref()}, {"q", q.ref()}, {"a", a.ref()}});
+    Tensors all = layer.backward(made.tape, {{"y", y.ref()}});
+    for (auto& [name, tensor] : made.outputs) all["out." + name] = std::move(tensor);
+    std::map<std::string, std::vector<float>> bits;
+    for (const auto& [name, tensor] : all) {
+      const Tensor host = to_host(tensor.ref(), gpu);
+      bits[name].assign(host.data_as<float>(), host.data_as<float>() + host.count());
+    }
+    return bits;
+  };
+  CHECK(gradients("stages=2") == gradients("stages=1"));
+}
+
 }  // namespace
 }  // namespace krait

@@ -21,7 +21,8 @@ TEST_CASE("a schedule's text comes back as it was, keys in one order") {
        {"", "plan=step", "plan=recurrent", "chunk=64",
         "plan=chunks chunk=64 backward.chunk=128 segments=3 backward.segments=chunks",
         "segments=chunks", "chunk=8 warps=4 backward.warps=16 math=exact", "math=fast",
-        "warps=2 recompute=0", "chunk=8 math=exact gemm=library", "gemm=generated"}) {
+        "warps=2 recompute=0", "chunk=8 math=exact gemm=library", "gemm=generated",
+        "stages=2 backward.stages=1"}) {
     CHECK(to_text(parse_schedule(text)) == text);
   }
   CHECK(to_text(parse_schedule("  segments=2   plan=chunks\tchunk=5 ")) ==
@@ -78,6 +79,7 @@ TEST_CASE("a schedule that says nothing sensible is refused, key and value named
   names("colour=red", "key colour (colour=red); allowed: plan, chunk, backward.chunk");
   names("forward.chunk=4", "key forward.chunk");
   names("warps=3", "warps is 3; allowed: 1, 2, 4, 8, 16, 32");
+  names("stages=3", "stages is 3; allowed: 1 to 2");
   names("backward.warps=64", "backward.warps is 64; allowed: 1, 2");
   names("recompute=101", "recompute is 101; allowed: 0 to 100");
   names("recompute=-1", "recompute is -1; allowed: 0 to 100");
