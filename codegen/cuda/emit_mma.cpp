@@ -56,8 +56,10 @@ void CudaEmitter::emit(const Mma& s) {
   const CudaOperand destination = operand(s.destination, vars);
   const DType type = destination.buffer->dtype;
   const std::string element_type = type_of(type);
+  // Halves are summed in f32 and rounded once.
   const bool fragment = destination.buffer->space == Space::fragment;
-  const std::string acc = fragment ? destination.base : "acc";
+  const bool direct = fragment && type != DType::bf16 && type != DType::f16;
+  const std::string acc = direct ? destination.base : "acc";
   const std::string count = std::to_string(layout.registers_per_thread());
 
   // Coordinates of the thread, and of each register: clamped to the tile, so that padding reads
@@ -116,12 +118,13 @@ void CudaEmitter::emit(const Mma& s) {
                       std::to_string(layout.extents[d]);
     return all_inside;
   };
-  if (!fragment) {
-    if (const std::string alone = replicas(layout); !alone.empty()) w_.open("if (" + alone + ")");
+  if (!direct) {
+    const std::string alone = fragment ? "" : replicas(layout);
+    if (!alone.empty()) w_.open("if (" + alone + ")");
     w_.line(element_type + " acc[" + count + "];");
   }
   const int open_depth = w_.depth();
-  if (!s.accumulate || !fragment) {
+  if (!s.accumulate || !direct) {
     const int before = w_.depth();
     open_loops(every, -1);
     set_vars(false);
@@ -202,7 +205,7 @@ void CudaEmitter::emit(const Mma& s) {
   }
   close_all(open_depth);
   for (int var : s.sum) values_.erase(var);
-  if (!fragment) {
+  if (!direct) {
     const bool wide = destination.wide_elements > 1;
     open_loops(every, wide ? 0 : -1);
     set_vars(false);

@@ -40,13 +40,17 @@ CudaEmitter::CudaEmitter(const TileProgram& program, const CudaTarget& target)
 
 std::string CudaEmitter::type_of(DType dtype) const {
   switch (dtype) {
-    case DType::f32: return "float";
     case DType::f64: return "double";
     case DType::i32: return "int";
-    default: break;
+    default: return "float";
   }
-  throw UsageError("dtype of a kernel", std::string(name(dtype)),
-                   "f32, f64, i32 (the others cannot run on this device yet)");
+}
+
+std::string CudaEmitter::memory_type_of(DType dtype) {
+  if (dtype != DType::bf16 && dtype != DType::f16) return type_of(dtype);
+  const std::string type(name(dtype));
+  prelude_.insert(type);
+  return type;
 }
 
 std::string CudaEmitter::signature() const {
@@ -75,7 +79,7 @@ void CudaEmitter::declare_buffers() {
   for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
     const Buffer& buffer = program_.buffers[i];
     if (buffer.space == Space::global || !is_root(static_cast<int>(i))) continue;
-    const std::string declared = type_of(buffer.dtype) + " " + buffer_names_[i];
+    const std::string declared = memory_type_of(buffer.dtype) + " " + buffer_names_[i];
     if (buffer.space == Space::fragment) {
       w_.line(declared + "[" + std::to_string(buffer.layout->registers_per_thread()) + "];");
     } else if (buffer.space == Space::scalar) {
@@ -85,7 +89,7 @@ void CudaEmitter::declare_buffers() {
           program_.buffers[static_cast<std::size_t>(memory_of(program_, static_cast<int>(i)))];
       const std::int64_t byte = root.scratch_offset + memory_offset(program_, static_cast<int>(i)) *
                                                           size_in_bytes(root.dtype);
-      const std::string type = type_of(buffer.dtype);
+      const std::string type = memory_type_of(buffer.dtype);
       w_.line(type + "* const " + buffer_names_[i] + " = (" + type + "*)(scratch + " +
               std::to_string(byte) + ");");
     }

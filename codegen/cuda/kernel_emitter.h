@@ -90,15 +90,20 @@ class CudaEmitter {
   std::string size(const Extent& extent) const;                                    // i64
   std::string outer_index(const Index& index, const std::vector<int>& own) const;  // i64
   std::string int_index(const Index& index) const;  // int, of all variables
+  /// Of a value in registers: halves are f32 there.
   std::string type_of(DType dtype) const;
+  /// Of an element of a buffer.
+  std::string memory_type_of(DType dtype);
   const std::string& value(int var) const { return values_.at(var); }
 
   // ---- operand.cpp
   CudaOperand operand(const Access& access, const std::vector<int>& own);
   std::string address(const CudaOperand& operand) const;    // offset from the base, by values_
   std::string condition(const CudaOperand& operand) const;  // of its guards, "" for none
-  /// The element, as an expression; outside of its guards `fill`.
-  std::string element(const CudaOperand& operand, const std::string& fill) const;
+  /// Where the element stands, guards left aside.
+  std::string place(const CudaOperand& operand) const;
+  /// Its value, as an expression; outside of its guards `fill`.
+  std::string element(const CudaOperand& operand, const std::string& fill);
   void store(const CudaOperand& operand, const std::string& value);
   std::string stride_text(const CudaStride& stride) const;
 

@@ -79,9 +79,9 @@ void CudaEmitter::name_pointers() {
   }
   for (const Buffer* buffer : shown) {
     const std::string name = buffer == nullptr ? "unused" : cuda_identifier(buffer->name);
-    const std::string type = buffer == nullptr
-                                 ? "const void"
-                                 : (buffer->written ? "" : "const ") + type_of(buffer->dtype);
+    const std::string type =
+        buffer == nullptr ? "const void"
+                          : (buffer->written ? "" : "const ") + memory_type_of(buffer->dtype);
     pointers_.push_back({unique(name), type});
   }
 }

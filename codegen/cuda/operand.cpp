@@ -74,8 +74,8 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
   if (!offset.empty()) {
     made.base = unique(name + "_at");
     w_.line((buffer.written || buffer.space == Space::shared ? "" : "const ") +
-            type_of(buffer.dtype) + "* const " + made.base + " = " + name + " + " + in_sum(offset) +
-            ";");
+            memory_type_of(buffer.dtype) + "* const " + made.base + " = " + name + " + " +
+            in_sum(offset) + ";");
   }
   for (int d : access.guarded) {
     const Leaves sides = leaves(program_, access, d);
@@ -151,35 +151,48 @@ std::string CudaEmitter::condition(const CudaOperand& operand) const {
   return all;
 }
 
-std::string CudaEmitter::element(const CudaOperand& operand, const std::string& fill) const {
+std::string CudaEmitter::place(const CudaOperand& operand) const {
   if (operand.buffer->space == Space::scalar) return operand.base;
-  if (operand.buffer->space == Space::fragment) {
-    std::string number;
-    std::int64_t weight = 1;
-    for (std::size_t i = 0; i < walked_->registers.size(); ++i) {
-      const auto found = registers_.find(static_cast<int>(i));
-      if (found != registers_.end()) {
-        number += number.empty() ? "" : " + ";
-        number += weight == 1 ? found->second : found->second + " * " + std::to_string(weight);
-      }
-      weight *= walked_->registers[i].count;
+  if (operand.buffer->space != Space::fragment) return operand.base + "[" + address(operand) + "]";
+  std::string number;
+  std::int64_t weight = 1;
+  for (std::size_t i = 0; i < walked_->registers.size(); ++i) {
+    const auto found = registers_.find(static_cast<int>(i));
+    if (found != registers_.end()) {
+      number += number.empty() ? "" : " + ";
+      number += weight == 1 ? found->second : found->second + " * " + std::to_string(weight);
     }
-    return operand.base + "[" + (number.empty() ? "0" : number) + "]";
+    weight *= walked_->registers[i].count;
   }
-  const std::string inside = operand.base + "[" + address(operand) + "]";
-  const std::string guard = condition(operand);
+  return operand.base + "[" + (number.empty() ? "0" : number) + "]";
+}
+
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
+bool has_guards(const Buffer& buffer) {
+  return buffer.space == Space::shared || buffer.space == Space::global;
+}
+
+}  // namespace
+
+std::string CudaEmitter::element(const CudaOperand& operand, const std::string& fill) {
+  const DType dtype = operand.buffer->dtype;
+  std::string inside = place(operand);
+  if (is_half(dtype))
+    inside = call("from_" + std::string(name(dtype)), DType::f32) + "(" + inside + ")";
+  const std::string guard = has_guards(*operand.buffer) ? condition(operand) : "";
   return guard.empty() ? inside : "(" + guard + " ? " + inside + " : " + fill + ")";
 }
 
 void CudaEmitter::store(const CudaOperand& operand, const std::string& value) {
-  const std::string guard =
-      operand.buffer->space == Space::shared || operand.buffer->space == Space::global
-          ? condition(operand)
-          : "";
-  CudaOperand inside = operand;
-  inside.guards.clear();
-  w_.line((guard.empty() ? "" : "if (" + guard + ") ") + element(inside, "0") + " = " + value +
-          ";");
+  const DType dtype = operand.buffer->dtype;
+  const std::string kept =
+      is_half(dtype) ? call("to_" + std::string(name(dtype)), DType::f32) + "(" + value + ")"
+                     : value;
+  const std::string guard = has_guards(*operand.buffer) ? condition(operand) : "";
+  w_.line((guard.empty() ? "" : "if (" + guard + ") ") + place(operand) + " = " + kept + ";");
 }
 
 }  // namespace krait

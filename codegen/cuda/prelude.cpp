@@ -262,6 +262,34 @@ std::vector<Function> make_functions(bool exact) {
        "  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;\n"
        "}\n",
        {}},
+      {"bf16", "struct bf16 { unsigned short bits; };\n", {}},
+      {"f16", "struct f16 { unsigned short bits; };\n", {}},
+      {"from_bf16",
+       "DEV float from_bf16(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }\n",
+       {"bf16"}},
+      {"to_bf16",
+       "// To the nearest, ties to even; a NaN stays one.\n"
+       "DEV bf16 to_bf16(float x) {\n"
+       "  const unsigned bits = __float_as_uint(x);\n"
+       "  const unsigned nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;\n"
+       "  return bf16{(unsigned short)(x != x ? bits >> 16 | 0x40 : nearest)};\n"
+       "}\n",
+       {"bf16"}},
+      {"from_f16",
+       "DEV float from_f16(f16 x) {\n"
+       "  float y;\n"
+       "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x.bits));\n"
+       "  return y;\n"
+       "}\n",
+       {"f16"}},
+      {"to_f16",
+       "// To the nearest, ties to even.\n"
+       "DEV f16 to_f16(float x) {\n"
+       "  f16 y;\n"
+       "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y.bits) : \"f\"(x));\n"
+       "  return y;\n"
+       "}\n",
+       {"f16"}},
       {"least_i64", "DEV i64 least_i64(i64 a, i64 b) { return a < b ? a : b; }\n", {}},
       {"Four", "struct __align__(16) Four { float x, y, z, w; };\n", {}},
       {"Two", "struct __align__(8) Two { float x, y; };\n", {}},

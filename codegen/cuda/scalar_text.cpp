@@ -28,7 +28,7 @@ std::string CudaEmitter::literal(double value, DType dtype) const {
 }
 
 std::string CudaEmitter::convert(const std::string& value, DType from, DType to) const {
-  return from == to ? value : "(" + type_of(to) + ")(" + value + ")";
+  return type_of(from) == type_of(to) ? value : "(" + type_of(to) + ")(" + value + ")";
 }
 
 std::string CudaEmitter::call(const std::string& function, DType dtype) {
@@ -175,8 +175,9 @@ class CudaEmitter::Expression {
     const std::string value =
         loaded_.names.at(number) + (loaded_.arrays.at(number) ? "[" + lane_index_ + "]" : "");
     const DType of = operands_[number].buffer->dtype;
-    if (of == DType::i32 || of == real_type_) return {value};
-    return {emitter_.convert(value, of, real_type_), unary};
+    if (of == DType::i32) return {value};
+    const std::string converted = emitter_.convert(value, of, real_type_);
+    return {converted, converted == value ? primary : unary};
   }
   Text index(const ScalarNode& node) const {
     for (const auto& [axis, position] : positions_)
