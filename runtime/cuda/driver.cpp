@@ -98,7 +98,8 @@ CudaDriver open() {
   KRAIT_FIND(cuEventRecord);
   KRAIT_FIND(cuEventQuery);
   KRAIT_FIND(cuEventSynchronize);
-  KRAIT_FIND(cuEventElapsedTime);
+  // The header's name for it, with _v2, came with 12.8; what it does is the same.
+  library.find("cuEventElapsedTime", driver.cuEventElapsedTime);
   KRAIT_FIND(cuModuleLoadDataEx);
   KRAIT_FIND(cuModuleUnload);
   KRAIT_FIND(cuModuleGetFunction);
