@@ -1,5 +1,7 @@
 #include "schedules/lower.h"
 
+#include <future>
+
 #include "dsl/error.h"
 #include "schedules/checkpoint.h"
 #include "schedules/chunk.h"
@@ -59,10 +61,13 @@ Lowered lower(const Graph& graph, const Schedule& schedule,
   const Graph backward = kept.size() == cuts.size() ? probe : gradients(kept);
   kept = read(backward, kept);
   for (const Checkpoint& cut : kept) lowered.saved.push_back(cut.name);
-  lowered.backward = planned(backward, schedule, Pass::backward);
+  // Both at once: a layer that finds its kernels in the cache waits for little else.
+  std::future<Plan> plan =
+      std::async(std::launch::async, [&] { return planned(backward, schedule, Pass::backward); });
   lowered.forward =
       planned(chunk(with_checkpoints(live, kept), chunk_size(schedule, Pass::forward)), schedule,
               Pass::forward);
+  lowered.backward = plan.get();
   return lowered;
 }
 
