@@ -1,4 +1,5 @@
 // A plan as text: objects, then kernels with what they read, compute and write.
+#include <locale>
 #include <sstream>
 
 #include "dsl/number_text.h"
@@ -9,7 +10,7 @@ namespace {
 
 class PlanPrinter {
  public:
-  explicit PlanPrinter(const Plan& plan) : plan_(plan) {}
+  explicit PlanPrinter(const Plan& plan) : plan_(plan) { out_.imbue(std::locale::classic()); }
 
   std::string text() {
     out_ << "plan " << name(plan_.pass);

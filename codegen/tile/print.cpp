@@ -1,3 +1,4 @@
+#include <locale>
 #include <sstream>
 
 #include "codegen/tile/tile.h"
@@ -22,7 +23,9 @@ std::string argument_text(const TileProgram::Argument& argument) {
 
 class Printer {
  public:
-  explicit Printer(const TileProgram& program) : program_(program) {}
+  explicit Printer(const TileProgram& program) : program_(program) {
+    out_.imbue(std::locale::classic());
+  }
 
   std::string text() {
     out_ << "kernel " << program_.name << '\n';
