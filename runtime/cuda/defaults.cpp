@@ -50,7 +50,7 @@ Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, co
       made.backward_chunk = halved(*made.backward_chunk);
       smaller = true;
     }
-    if (!smaller) return guess;
+    if (!smaller) return made;
   }
 }
 
