@@ -29,6 +29,6 @@ void run_passes(TileProgram& program, const VectorTarget& target,
 void simplify(TileProgram& program);
 void list_guards(TileProgram& program);
 void pack(TileProgram& program, const VectorTarget& target);
-void place_scratch(TileProgram& program);
+void place_scratch(TileProgram& program, bool by_barriers = false);
 
 }  // namespace krait

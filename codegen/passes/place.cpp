@@ -195,30 +195,18 @@ class Placer {
     std::vector<int> vars, dims;
   };
 
-  template <typename Turn>
-  static Layout turned(const Layout& layout, std::vector<std::int64_t> extents, const Turn& turn) {
-    Layout made = layout;
-    made.extents = std::move(extents);
-    for (Layout::Loop& loop : made.registers) loop.dim = turn(loop.dim);
-    for (auto* bits : {&made.lanes, &made.warps})
-      for (Layout::Bit& bit : *bits)
-        if (bit.dim >= 0) bit.dim = turn(bit.dim);
-    return made;
-  }
-
   /// A layout of the statement's variables as one of the buffer's dimensions, and the way back.
   static Layout of_buffer(const Layout& layout, const Touch& touch, std::size_t rank) {
     std::vector<std::int64_t> sizes(rank, 1);
     for (std::size_t i = 0; i < touch.dims.size(); ++i)
       if (touch.dims[i] >= 0) sizes[static_cast<std::size_t>(touch.dims[i])] = layout.extents[i];
-    return turned(layout, std::move(sizes),
-                  [&](int dim) { return touch.dims[static_cast<std::size_t>(dim)]; });
+    return compose(layout, std::move(sizes), touch.dims);
   }
   Layout of_statement(const Layout& layout, const Touch& touch) const {
-    return turned(layout, extents(touch.vars), [&](int dim) {
-      return static_cast<int>(std::find(touch.dims.begin(), touch.dims.end(), dim) -
-                              touch.dims.begin());
-    });
+    std::vector<int> vars(layout.extents.size(), -1);  // none along a dimension of extent 1
+    for (std::size_t i = 0; i < touch.dims.size(); ++i)
+      if (touch.dims[i] >= 0) vars[static_cast<std::size_t>(touch.dims[i])] = static_cast<int>(i);
+    return compose(layout, extents(touch.vars), vars);
   }
 
   /// Results of products become fragments where everything that touches them can take their layout.

@@ -6,8 +6,7 @@
 // last, when no pass adds buffers any more. Limits: within a loop a buffer lives for a part only
 // where it has no alias, is used in that loop alone, and is first written in full by one statement
 // without a guard. Where threads share the scratch (smem), time is counted in barriers: buffers
-// share bytes only where a barrier lies between, and rows that all start in one bank of shared
-// memory are moved apart by four elements.
+// share bytes only where a barrier lies between.
 #include <algorithm>
 #include <set>
 
@@ -164,46 +163,8 @@ void place_all(TileProgram& program, bool by_barriers) {
     }
 }
 
-/// Rows of 32 words all start in bank 0; a product reads several rows at one time.
-void move_rows_apart(TileProgram& program) {
-  constexpr std::int64_t line = 128, apart = 16;  // bytes
-  const int count = static_cast<int>(program.buffers.size());
-  for (int root = 0; root < count; ++root) {
-    const Buffer& first = program.buffers[static_cast<std::size_t>(root)];
-    if (first.space != Space::shared || first.alias_of >= 0 || first.dims.size() < 2) continue;
-    const std::int64_t size = size_in_bytes(first.dtype);
-    const std::size_t row = first.dims.size() - 2;
-    const std::int64_t stride = first.dims[row].stride.constant;
-    if (stride * size % line != 0) continue;
-    std::vector<int> group{root};
-    bool alike = true;
-    for (int other = 0; other < count; ++other) {
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(other)];
-      if (buffer.alias_of < 0 || memory_of(program, other) != root) continue;
-      group.push_back(other);
-      alike = alike && buffer.dims.size() == first.dims.size() && buffer.alias_offset == 0 &&
-              buffer.dtype == first.dtype;
-      for (std::size_t d = 0; alike && d < first.dims.size(); ++d)
-        alike = buffer.dims[d].stride == first.dims[d].stride;
-    }
-    if (!alike) continue;
-    for (int number : group) {
-      std::vector<Dim>& dims = program.buffers[static_cast<std::size_t>(number)].dims;
-      for (std::size_t d = 0; d <= row; ++d) {
-        const std::int64_t rows = dims[d].stride.constant / stride;
-        dims[d].stride.constant += rows * (apart / size);
-      }
-    }
-  }
-}
-
 }  // namespace
 
-void place_scratch(TileProgram& program) { place_all(program, false); }
-
-void place_shared(TileProgram& program) {
-  move_rows_apart(program);
-  place_all(program, true);
-}
+void place_scratch(TileProgram& program, bool by_barriers) { place_all(program, by_barriers); }
 
 }  // namespace krait

@@ -8,10 +8,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace krait {
+
+/// Who holds a point; where there are replicas, the lowest.
+struct Holder {
+  std::int64_t reg = 0;
+  int lane = 0, warp = 0;
+};
 
 struct Layout {
   struct Bit {
@@ -37,6 +44,10 @@ struct Layout {
   /// take at once: 2 or 4, none of them padding; else 1.
   int neighbours() const;
   std::vector<std::int64_t> point(std::int64_t reg, int lane, int warp) const;
+  /// The way back from `point`; none where nobody holds it.
+  std::optional<Holder> holder(const std::vector<std::int64_t>& point) const;
+  /// Every point of the tile is held by somebody.
+  bool surjective() const;
   /// Past the last coordinate that some thread stands at along the dimension.
   std::int64_t span(int dim) const;
   bool padded(int dim) const { return span(dim) > extents[static_cast<std::size_t>(dim)]; }
@@ -66,5 +77,42 @@ PowerSplit split_extent(std::int64_t extent);
 Layout deal(const std::vector<std::int64_t>& extents, const std::vector<int>& order,
             std::int64_t vector, int warps, const std::vector<Layout::Loop>& first = {},
             const std::vector<int>& within_warp = {});
+
+/// The layout of another tile, in which dimension d of this one is number dims[d]; `extents`: of
+/// the other. With the way back for `dims` it gives the layout back.
+Layout compose(const Layout& layout, std::vector<std::int64_t> extents,
+               const std::vector<int>& dims);
+
+// ----------------------------------------------------------------------------- shared memory
+/// Wavefronts of one access of a warp to shared memory: the most different words in one of 32 banks
+/// of four bytes, summed over the half-warps (8 bytes a lane) or quarter-warps (16) that are served
+/// together. addresses: a byte a lane; below 0: the lane has no access. Without conflicts it is 1,
+/// 2 or 4.
+int wavefronts(const std::vector<std::int64_t>& addresses, int bytes);
+
+/// Moves 16-byte pieces of rows about, so that rows that start in one bank do not meet there: in an
+/// offset, the `bits` bits from `from` up are XORed into those from `to` up. Its own inverse.
+struct Swizzle {
+  int bits = 0, from = 0, to = 0;
+  std::int64_t operator()(std::int64_t offset) const {
+    const std::int64_t mask = (std::int64_t{1} << bits) - 1;
+    return offset ^ (offset >> from & mask) << to;
+  }
+};
+
+// ------------------------------------------------------------------------------- tensor cores
+/// Operands of mma.sync m16n8k16 of 16-bit floats, as the PTX manual lays them out: A is (row 16, k
+/// 16), B (k 16, column 8), the accumulator (row 16, column 8). Two accumulators side by side are
+/// register for register an A.
+enum class MmaPart : std::uint8_t { a, b, accumulator };
+Layout mma_fragment(MmaPart part);
+/// The layout again and again over a larger tile, in registers: along order[0] first.
+Layout repeated(Layout layout, const std::vector<std::int64_t>& extents,
+                const std::vector<int>& order);
+
+/// Whether ldmatrix loads a two-dimensional tile of 16-bit elements in that layout, eight by eight
+/// at a time, from rows that are contiguous along dimension `contiguous`: as it is, or with .trans.
+enum class Ldmatrix : std::uint8_t { no, plain, transposed };
+Ldmatrix can_ldmatrix(const Layout& layout, int contiguous);
 
 }  // namespace krait

@@ -67,6 +67,7 @@ GpuKernelStats gpu_kernel_stats(const Plan& plan, int kernel, const ArchStats& s
   made.store_bytes = counted.store_bytes;
   made.threads = generated.threads;
   made.dynamic_shared = generated.scratch_bytes;
+  made.shared = shared_traffic(program);
   made.code = code_report(nvrtc_code(generated.source));
   made.blocks_per_multiprocessor =
       blocks_per_multiprocessor(stats.target, made.threads, made.code.registers,

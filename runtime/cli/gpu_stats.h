@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/cuda/cuda_target.h"
+#include "codegen/passes/conflicts.h"
 #include "runtime/cuda/code_report.h"
 #include "schedules/plan.h"
 
@@ -27,6 +28,8 @@ struct GpuKernelStats {
   std::int64_t grid = 0;  // blocks
   int threads = 0, blocks_per_multiprocessor = 0;
   std::int64_t dynamic_shared = 0;  // bytes of a block, beside code.static_shared
+  /// Of shared memory, told from the tile program: one turn of loops of unknown length.
+  SharedTraffic shared;
   CodeReport code;
   /// Bytes of global memory, counted on the tile program (see kernel_stats.h).
   std::int64_t load_bytes = 0, store_bytes = 0;

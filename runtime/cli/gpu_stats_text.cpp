@@ -57,6 +57,16 @@ class Table {
 
 std::vector<std::string> cells_of(const GpuKernelStats& kernel, const ArchStats& stats) {
   const auto number = [](auto value) { return std::to_string(value); };
+  // Wavefronts of shared memory as times of what they would be without bank conflicts.
+  const auto times = [](const SharedTraffic& shared) {
+    std::ostringstream text;
+    text << std::fixed << std::setprecision(2)
+         << (shared.ideal == 0
+                 ? 1.0
+                 : static_cast<double>(shared.wavefronts) / static_cast<double>(shared.ideal))
+         << 'x';
+    return text.str();
+  };
   std::vector<std::string> cells{kernel.name,
                                  stats.target.architecture,
                                  number(kernel.grid),
@@ -66,6 +76,7 @@ std::vector<std::string> cells_of(const GpuKernelStats& kernel, const ArchStats&
                                                             number(kernel.code.spill_loads)
                                                       : "0",
                                  number(kernel.dynamic_shared + kernel.code.static_shared),
+                                 times(kernel.shared),
                                  number(kernel.code.code_bytes),
                                  number(kernel.blocks_per_multiprocessor),
                                  number(kernel.load_bytes),
@@ -87,8 +98,8 @@ std::string gpu_stats_text(const std::vector<ArchStats>& all) {
   std::vector<std::string> names;
   Table table;
   std::vector<std::string> head{"kernel",    "part",      "grid",     "threads",
-                                "registers", "spilled B", "shared B", "code B",
-                                "blocks/SM", "loads B",   "stores B"};
+                                "registers", "spilled B", "shared B", "wavefronts",
+                                "code B",    "blocks/SM", "loads B",  "stores B"};
   const auto counted = [](const GpuKernelStats& kernel) { return kernel.counts.has_value(); };
   const std::vector<GpuKernelStats>& first = all.front().kernels;
   if (std::any_of(first.begin(), first.end(), counted))
@@ -138,6 +149,8 @@ std::string gpu_stats_json(const std::vector<ArchStats>& all) {
                   {"stack_bytes", kernel.code.stack},
                   {"dynamic_shared_bytes", kernel.dynamic_shared},
                   {"static_shared_bytes", kernel.code.static_shared},
+                  {"shared_wavefronts", kernel.shared.wavefronts},
+                  {"shared_wavefronts_ideal", kernel.shared.ideal},
                   {"code_bytes", kernel.code.code_bytes},
                   {"blocks_per_multiprocessor", kernel.blocks_per_multiprocessor},
                   {"load_bytes", kernel.load_bytes},

@@ -138,11 +138,11 @@ TEST_CASE("loads stay where they are where they may not run ahead") {
         }) == 1);
   CHECK(stages([](Windows&) {}, cuda_target(75)) == 1);
   CudaTarget small;
-  small.shared_limit = 2560;  // two tiles with rows apart take 2304, three 3456
+  small.shared_limit = 2560;  // two tiles take 2048, three 3072
   CHECK(stages([](Windows&) {}, small) == 1);
   small.stages_asked = true;
   CHECK_THROWS_WITH(stages([](Windows&) {}, small),
-                    Catch::Contains("schedule: stages is 2") && Catch::Contains("3456 bytes"));
+                    Catch::Contains("schedule: stages is 2") && Catch::Contains("3072 bytes"));
 }
 
 TEST_CASE("loads that are waited for, met or counted wrongly are found") {
