@@ -2,12 +2,14 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 
 #include "runtime/krait.h"
+#include "tests/gpu/same_bits.h"
 
 namespace krait {
 namespace {
+
+using testing::drawn;
 
 const Axis b("b"), t("t"), h("h", 3), n("n", 5);
 
@@ -21,33 +23,11 @@ void functions(Scope& s) {
   s.output("gate", silu(x) + rsqrt(square(x) + 1), {b, t, h, n});
 }
 
-Tensor drawn(const Shape& shape, unsigned seed) {
-  Tensor made(DType::f32, shape);
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 2);
-  for (std::int64_t i = 0; i < made.count(); ++i) made.data_as<float>()[i] = normal(random);
-  return made;
-}
-
 TEST_CASE("with math=exact a GPU gives the host's bits") {
-  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
-  LayerOptions options;
-  options.schedule = parse_schedule("chunk=8 math=exact");
-  options.cotangents = options.wanted = std::vector<std::string>{};
-  const Layer host(functions, options);
-  options.device = "cuda:0";
-  const Layer gpu(functions, options);
-  const Tensor x = drawn({2, 21, 3, 5}, 1), a = drawn({2, 21, 3}, 2);
-  const Layer::Forward expected = host.forward({{"x", x.ref()}, {"a", a.ref()}});
-  const Tensor gpu_x = to_device(x.ref(), *gpu.device()), gpu_a = to_device(a.ref(), *gpu.device());
-  const Layer::Forward got = gpu.forward({{"x", gpu_x.ref()}, {"a", gpu_a.ref()}});
-  REQUIRE(got.outputs.size() == expected.outputs.size());
-  for (const auto& [name, tensor] : expected.outputs) {
-    INFO(name);
-    const Tensor back = to_host(got.outputs.at(name).ref(), *gpu.device());
-    CHECK(std::memcmp(back.data(), tensor.data(), static_cast<std::size_t>(tensor.count()) * 4) ==
-          0);
-  }
+  Tensors inputs;
+  inputs["x"] = drawn({2, 21, 3, 5}, 1);
+  inputs["a"] = drawn({2, 21, 3}, 2);
+  testing::require_same_bits(functions, "chunk=8", inputs);
 }
 
 /// A recurrence with products, so that its loop over chunks loads tiles.

@@ -1,9 +1,7 @@
 // Tensors of bf16 and f16 on a GPU, against the host's bits.
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <cstring>
 
-#include "runtime/krait.h"
+#include "tests/gpu/same_bits.h"
 
 namespace krait {
 namespace {
@@ -32,38 +30,12 @@ Tensor patterns(DType dtype) {
 }
 
 TEST_CASE("bf16 and f16 are read and written as on the host") {
-  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
-  LayerOptions options;
-  options.schedule = parse_schedule("chunk=64 math=exact");
-  options.cotangents = options.wanted = std::vector<std::string>{};
-  const Layer host(halves, options);
-  options.device = "cuda:0";
-  const Layer gpu(halves, options);
-  Device& device = *gpu.device();
-  const Tensor x = patterns(DType::bf16), y = patterns(DType::f16);
-  const Layer::Forward expected = host.forward({{"x", x.ref()}, {"y", y.ref()}});
-  const Tensor on_x = to_device(x.ref(), device), on_y = to_device(y.ref(), device);
-  const Layer::Forward got = gpu.forward({{"x", on_x.ref()}, {"y", on_y.ref()}});
-  REQUIRE(got.outputs.at("before").dtype() == DType::bf16);
-  REQUIRE(got.outputs.at("later").dtype() == DType::f16);
-  for (const char* name : {"before", "later"}) {
-    INFO(name);
-    const Tensor back = to_host(got.outputs.at(name).ref(), device);
-    const Tensor& wanted = expected.outputs.at(name);
-    CHECK(std::memcmp(back.data(), wanted.data(), static_cast<std::size_t>(wanted.count()) * 2) ==
-          0);
-  }
-  for (const char* name : {"product", "running"}) {
-    INFO(name);
-    const Tensor back = to_host(got.outputs.at(name).ref(), device);
-    const Tensor& wanted = expected.outputs.at(name);
-    std::int64_t differ = 0;
-    for (std::int64_t i = 0; i < wanted.count(); ++i) {
-      const float a = back.data_as<float>()[i], c = wanted.data_as<float>()[i];
-      differ += std::memcmp(&a, &c, 4) != 0 && (a == a || c == c) ? 1 : 0;
-    }
-    CHECK(differ == 0);
-  }
+  Tensors inputs;
+  inputs["x"] = patterns(DType::bf16);
+  inputs["y"] = patterns(DType::f16);
+  const Tensors outputs = testing::require_same_bits(halves, "chunk=64", inputs);
+  CHECK(outputs.at("before").dtype() == DType::bf16);
+  CHECK(outputs.at("later").dtype() == DType::f16);
 }
 
 }  // namespace

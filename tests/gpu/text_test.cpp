@@ -1,11 +1,9 @@
 // How CUDA source reads, and that what it leaves out of brackets means the same.
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <cstring>
-#include <random>
 #include <sstream>
 
 #include "runtime/krait.h"
+#include "tests/gpu/same_bits.h"
 #include "tests/run_program.h"
 
 namespace krait {
@@ -35,35 +33,12 @@ void nested(Scope& s) {
   out(max(x - y, min(z * 2, x)) - floor((i + 3) / 2) * floor(x - 0.5));
 }
 
-Tensor drawn(unsigned seed) {
-  Tensor made(DType::f32, {2, 7, 5});
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 2);
-  for (std::int64_t i = 0; i < made.count(); ++i) made.data_as<float>()[i] = normal(random);
-  return made;
-}
-
 TEST_CASE("operators inside of operators round as on the host") {
-  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
-  LayerOptions options;
-  options.schedule = parse_schedule("math=exact");
-  options.cotangents = options.wanted = std::vector<std::string>{};
-  const Layer host(nested, options);
-  options.device = "cuda:0";
-  const Layer gpu(nested, options);
-  const Tensor x = drawn(1), y = drawn(2), z = drawn(3);
-  const Layer::Forward expected = host.forward({{"x", x.ref()}, {"y", y.ref()}, {"z", z.ref()}});
-  Device& device = *gpu.device();
-  const Tensor on_x = to_device(x.ref(), device), on_y = to_device(y.ref(), device),
-               on_z = to_device(z.ref(), device);
-  const Layer::Forward got = gpu.forward({{"x", on_x.ref()}, {"y", on_y.ref()}, {"z", on_z.ref()}});
-  REQUIRE(got.outputs.size() == 13);
-  for (const auto& [name, tensor] : expected.outputs) {
-    INFO(name);
-    const Tensor back = to_host(got.outputs.at(name).ref(), device);
-    CHECK(std::memcmp(back.data(), tensor.data(), static_cast<std::size_t>(tensor.count()) * 4) ==
-          0);
-  }
+  Tensors inputs;
+  unsigned seed = 0;
+  for (const char* name : {"x", "y", "z"}) inputs[name] = testing::drawn({2, 7, 5}, ++seed);
+  const Tensors outputs = testing::require_same_bits(nested, "chunk=16", inputs);
+  CHECK(outputs.size() == 13);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
