@@ -18,6 +18,7 @@ class Values {
   explicit Values(Builder& builder);
 
   Builder& builder() { return builder_; }
+  const Builder& builder() const { return builder_; }
   const Graph& graph() const { return builder_.graph(); }
 
   bool is_computed(Value value) const { return computed_.count(value.node) != 0; }
@@ -49,12 +50,16 @@ class Values {
   /// A statement that must come after every reader of a loop's state in the loop's body.
   void defer(Place place, std::function<void()> make) { deferred_.push_back({place, make}); }
   void run_deferred();
+  /// The scan of this kernel goes on from what memory has there, whatever its own start is.
+  void start_from(const std::vector<View>& views) { kept_ = &views; }
+  const std::vector<View>* kept() const { return kept_; }
   /// A Contract that the update of a state performs itself, straight into the state.
   void fold_into_state(int node) { folded_.insert(node); }
   bool is_folded(int node) const { return folded_.count(node) != 0; }
 
  private:
   bool reads_elementwise_only(Value value) const;
+  const Remade* remade(Value value) const;
   Access store_access(Value value, const View& view);
   Access partial_access(const Partial& partial);
 
@@ -66,7 +71,11 @@ class Values {
   std::set<Value> direct_results_;  // written to memory by the statement that computes them
   std::vector<std::pair<Place, std::function<void()>>> deferred_;
   std::set<int> folded_;
+  const std::vector<View>* kept_ = nullptr;
 };
+
+/// The loop that runs a scan on from the state kept last to the one that the kernel needs.
+void build_remade(Values& values, const Remade& remade);
 
 /// Builds one node: dispatches to the rule of its op.
 void build_node(Values& values, int node);

@@ -20,7 +20,10 @@ struct Carried {
 
 Carried carry(Values& values, int number, const std::string& axis, int last_result) {
   Builder& builder = values.builder();
-  const Type& type = values.graph().node(number).results[last_result];
+  Type type = values.graph().node(number).results[last_result];
+  // In parts or not, what runs on from a state that was kept is one state.
+  if (values.kept() != nullptr)
+    type.axes = without(values.graph().node(number).results[0].axes, {axis});
   const int loop = builder.loop_of(axis);
   Carried carried;
   carried.inside = {loop + 1, false};
@@ -238,7 +241,12 @@ void build_scan(Values& values, int number, const Scan& op) {
   const Carried state = carry(values, number, op.axis, 2);
   std::optional<Value> initial;
   if (op.has_initial) initial = node.operands[2];
-  start(values, state, initial, false);
+  if (values.kept() == nullptr)
+    start(values, state, initial, false);
+  else
+    for (const View& view : *values.kept())
+      builder.add(state.outside, Copy{state.domain, builder.access(state.buffer),
+                                      builder.access(view, false), view.fill, view.keep});
   const int decay = decay_of(values, node, op, state.inside);
   const Access whole = builder.access(state.buffer);
   const bool keeps_entering = wanted(values, entering);

@@ -66,6 +66,10 @@ void Values::define(Value value, int buffer, Place place) {
 
 int Values::on_chip(Value value) {
   if (auto found = buffers_.find(value); found != buffers_.end()) return found->second;
+  if (const Remade* again = remade(value)) {
+    build_remade(*this, *again);
+    return buffers_.at(value);
+  }
   const Type& type = graph().type(value);
   const int buffer = builder_.tile(graph().label(value), type.dtype, type.axes);
   const std::vector<int> domain = builder_.vars(builder_.tile_axes(type.axes));
@@ -84,6 +88,12 @@ int Values::on_chip(Value value) {
   return buffer;
 }
 
+const Remade* Values::remade(Value value) const {
+  for (const Remade& again : builder_.kernel().remade)
+    if (value == Value{again.scan, 0}) return &again;
+  return nullptr;
+}
+
 bool Values::reads_elementwise_only(Value value) const {
   auto found = readers_.find(value);
   if (found == readers_.end()) return true;
@@ -96,7 +106,8 @@ bool Values::reads_elementwise_only(Value value) const {
 Access Values::operand(Value value) {
   auto load = builder_.kernel().loads.find(value);
   if (load != builder_.kernel().loads.end() && !buffers_.count(value) && load->second.size() == 1 &&
-      load->second[0].fill == 0 && readers(value) <= 2 && reads_elementwise_only(value))
+      load->second[0].fill == 0 && remade(value) == nullptr && readers(value) <= 2 &&
+      reads_elementwise_only(value))
     return builder_.access(load->second[0], false);
   return builder_.access(on_chip(value));
 }

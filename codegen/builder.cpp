@@ -12,13 +12,31 @@ constexpr std::int64_t short_axis = 8;
 
 }  // namespace
 
-Builder::Builder(const Plan& plan, const PlannedKernel& kernel) : plan_(plan), kernel_(kernel) {
+Builder::Builder(const Plan& plan, const PlannedKernel& kernel)
+    : plan_(plan), kernel_(kernel), built_(std::make_shared<BuiltKernel>()) {
   program().name = kernel.name;
   before_.resize(1);
   after_.resize(1);
 }
 
-void Builder::map_axes(const std::vector<AxisMapping>& mapping) {
+Builder::Builder(Builder& outer, const PlannedKernel& kernel, int levels, const std::string& axis,
+                 bool reverse, std::int64_t run)
+    : plan_(outer.plan_),
+      kernel_(kernel),
+      built_(outer.built_),
+      mapped_(outer.mapped_),
+      part_vars_(outer.part_vars_),
+      tile_vars_(outer.tile_vars_),
+      loops_(outer.loops_.begin(), outer.loops_.begin() + levels),
+      until_(outer.mapped_.at(axis)),
+      run_(run) {
+  mapped_[axis] = program().add_var({axis, VarKind::loop, graph().axis(axis).extent});
+  loops_.push_back({axis, AxisMapping::Kind::serial, reverse, 1, ""});
+  before_.resize(loops_.size() + 1);
+  after_.resize(loops_.size() + 1);
+}
+
+void Builder::map_axes(const std::vector<AxisMapping>& mapping, const std::vector<Digit>& digits) {
   using Kind = AxisMapping::Kind;
   for (const AxisMapping& axis : mapping) {
     const Extent extent = graph().axis(axis.axis).extent;
@@ -37,6 +55,13 @@ void Builder::map_axes(const std::vector<AxisMapping>& mapping) {
     }
     mapped_[axis.axis] = program().add_var({axis.axis, VarKind::loop, extent});
     loops_.push_back(axis);
+  }
+  for (const Digit& digit : digits) {
+    const int of = mapped_.at(digit.axis);
+    const Extent extent =
+        digit.rest ? Extent::constant(digit.base) : program().vars[of].extent.ceil_div(digit.base);
+    mapped_[digit.name] = program().add_var(
+        {digit.name, VarKind::digit, extent, of, digit.base, digit.rest, digit.reverse});
   }
   before_.resize(loops_.size() + 1);
   after_.resize(loops_.size() + 1);
@@ -98,7 +123,7 @@ Index Builder::index(const AxisIndex& affine) {
 }
 
 int Builder::pointer_of(int object) {
-  auto& objects = built_.objects;
+  auto& objects = built_->objects;
   auto found = std::find(objects.begin(), objects.end(), object);
   if (found == objects.end()) found = objects.insert(objects.end(), object);
   return static_cast<int>(found - objects.begin());
@@ -181,9 +206,9 @@ Access Builder::access(int buffer) {
   return access;
 }
 
-BuiltKernel Builder::finish() {
+std::vector<Statement> Builder::nested(std::size_t from) {
   std::vector<Statement> inner;
-  for (std::size_t level = loops_.size() + 1; level-- > 0;) {
+  for (std::size_t level = loops_.size() + 1; level-- > from;) {
     std::vector<Statement> body = std::move(before_[level]);
     if (level < loops_.size()) {
       const AxisMapping& loop = loops_[level];
@@ -194,13 +219,33 @@ BuiltKernel Builder::finish() {
         statement.block_var = part_vars_.at(loop.axis);
         statement.blocks = loop.blocks;
       }
+      if (level + 1 == loops_.size()) {
+        statement.until = until_;
+        statement.run = run_;
+      }
       statement.body = std::move(inner);
       body.push_back(std::move(statement));
     }
     for (Statement& statement : after_[level]) body.push_back(std::move(statement));
     inner = std::move(body);
   }
-  program().body = std::move(inner);
+  return inner;
+}
+
+void Builder::take(Builder inner) {
+  const std::size_t own = inner.loops_.size() - 1;
+  tile_vars_ = inner.tile_vars_;
+  for (std::size_t level = 0; level <= own; ++level) {
+    KRAIT_ASSERT(level == own || inner.after_[level].empty(), "kernel ", kernel_.name,
+                 ": a state is made again from what an outer loop leaves");
+    std::vector<Statement> made =
+        level == own ? inner.nested(own) : std::move(inner.before_[level]);
+    for (Statement& statement : made) before_[level].push_back(std::move(statement));
+  }
+}
+
+BuiltKernel Builder::finish() {
+  program().body = nested(0);
   auto needs = [&](const Extent& extent) {
     if (!extent.is_constant())
       program().argument({TileProgram::Argument::Kind::size, extent.symbol, -1, -1});
@@ -208,7 +253,7 @@ BuiltKernel Builder::finish() {
   for (const Var& var : program().vars) needs(var.extent);
   for (const Buffer& buffer : program().buffers)
     for (const Dim& dim : buffer.dims) needs(dim.extent);
-  return std::move(built_);
+  return std::move(*built_);
 }
 
 }  // namespace krait

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,15 +21,19 @@ struct Place {
 class Builder {
  public:
   Builder(const Plan& plan, const PlannedKernel& kernel);
+  /// For a loop inside of the first `levels` loops of `outer`, over the positions of a run of `run`
+  /// that come before the one at which `outer` stands on the grid axis `axis`.
+  Builder(Builder& outer, const PlannedKernel& kernel, int levels, const std::string& axis,
+          bool reverse, std::int64_t run);
 
   const Graph& graph() const { return plan_.graph; }
   const Plan& plan() const { return plan_; }
   const PlannedKernel& kernel() const { return kernel_; }
-  BuiltKernel& built() { return built_; }
-  TileProgram& program() { return built_.program; }
+  TileProgram& program() { return built_->program; }
+  const TileProgram& program() const { return built_->program; }
 
-  /// Declares the grid and the loops of a mapping.
-  void map_axes(const std::vector<AxisMapping>& mapping);
+  /// Declares the grid and the loops of a mapping, and the numbers that follow from them.
+  void map_axes(const std::vector<AxisMapping>& mapping, const std::vector<Digit>& digits = {});
   bool is_mapped(const std::string& axis) const { return mapped_.count(axis) != 0; }
   /// Number of loops around a value with these axes: 0, or one more than the innermost it varies
   /// in.
@@ -64,21 +69,27 @@ class Builder {
   std::vector<Statement>& body(Place place) {
     return (place.after ? after_ : before_)[place.level];
   }
+  /// Takes over what a builder for a loop inside has made, before the next loop of its own.
+  void take(Builder inner);
   /// Nests the loops and hands the program over.
   BuiltKernel finish();
 
  private:
+  /// The statements from this level on, its loops around those inside.
+  std::vector<Statement> nested(std::size_t from);
   int pointer_of(int object);
   Buffer global(int object, bool written);
 
   const Plan& plan_;
   const PlannedKernel& kernel_;
-  BuiltKernel built_;
+  std::shared_ptr<BuiltKernel> built_;
   std::map<std::string, int> mapped_;     // axis to grid or loop variable
   std::map<std::string, int> part_vars_;  // axis to the variable of its parts
   std::map<std::string, int> tile_vars_;
   std::vector<AxisMapping> loops_;
   std::vector<std::vector<Statement>> before_, after_;
+  int until_ = -1;        // of the innermost loop: the variable before which it ends
+  std::int64_t run_ = 1;  // and the positions of its run
 };
 
 }  // namespace krait

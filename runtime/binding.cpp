@@ -74,8 +74,9 @@ std::vector<MergedDims> merged_dims(const Plan& plan) {
       }
   };
   for (const PlannedKernel& kernel : plan.kernels) {
-    for (const auto& [value, views] : kernel.loads)
+    for_each_load(kernel, [&](Value, const std::vector<View>& views) {
       for (const View& view : views) look_at(view);
+    });
     for (const auto& [value, view] : kernel.stores) look_at(view);
   }
   return merged;

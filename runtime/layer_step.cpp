@@ -13,9 +13,10 @@ bool may_be_one(const Executor& executor, int in, int out) {
   const Plan& plan = executor.plan();
   int last_read = -1, first_write = static_cast<int>(plan.kernels.size());
   for (int k = 0; k < static_cast<int>(plan.kernels.size()); ++k) {
-    for (const auto& [value, views] : plan.kernels[k].loads)
+    for_each_load(plan.kernels[k], [&](Value, const std::vector<View>& views) {
       for (const View& view : views)
         if (view.object == in) last_read = k;
+    });
     for (const auto& [value, view] : plan.kernels[k].stores)
       if (view.object == out) first_write = std::min(first_write, k);
   }

@@ -76,6 +76,13 @@ class KernelCoster {
 
   KernelCost run() {
     for (int node : kernel_.nodes) compute(node);
+    for (const Remade& remade : kernel_.remade) {
+      // As many turns as there are positions before the kernel's own since the last that is kept.
+      turns_ = static_cast<double>(remade.every - 1) / 2;
+      for (int node : remade.nodes) compute(node);
+      compute(remade.scan);
+      turns_ = 1;
+    }
     move();
     if (kernel_.kind != PlannedKernel::Kind::product) keep();
     cost_.seconds = seconds();
@@ -126,9 +133,9 @@ class KernelCoster {
   void compute(int number) {
     const Node& node = graph_.node(number);
     const AxisNames axes = domain(node);
-    const double times = repeats(axes), count = elements(axes) * times;
+    const double times = repeats(axes), count = elements(axes) * times * turns_;
     dtype_ = wider(dtype_, node.results[0].dtype);
-    double visits = cost_.grid;
+    double visits = cost_.grid * turns_;
     for (const AxisMapping& mapped : kernel_.mapping)
       if (mapped.kind != AxisMapping::Kind::grid && contains(axes, mapped.axis))
         visits *= extent(mapped.axis) / static_cast<double>(mapped.blocks);
@@ -149,20 +156,32 @@ class KernelCoster {
     }
     // Operands come in and results go out; a carried value comes in too.
     for (Value operand : node.operands)
-      cost_.traffic += bytes(operand) * repeats(graph_.type(operand).axes);
+      cost_.traffic += bytes(operand) * repeats(graph_.type(operand).axes) * turns_;
     const bool carried =
         std::holds_alternative<Scan>(node.op) ||
         (std::holds_alternative<Contract>(node.op) && axes != node.results[0].axes);
-    const double written = bytes({number, 0}) * repeats(node.results[0].axes);
+    const double written = bytes({number, 0}) * repeats(node.results[0].axes) * turns_;
     cost_.traffic += (carried ? 2 : 1) * written;
   }
 
   static DType wider(DType a, DType b) { return size_in_bytes(a) > size_in_bytes(b) ? a : b; }
 
+  /// Of a value's positions, how many a view shows: one of so many, where a digit says so.
+  double share(const View& view) const {
+    for (const View::Dim& dim : view.dims)
+      for (const auto& [name, factor] : dim.index.terms)
+        for (const Digit& digit : kernel_.digits)
+          if (digit.name == name) return 1 / static_cast<double>(digit.base);
+    return 1;
+  }
+
   void move() {
     for (const auto& [value, views] : kernel_.loads)
-      if (!views.empty()) cost_.bytes += bytes(value);
-    for (const auto& [value, view] : kernel_.stores) cost_.bytes += bytes(value);
+      if (!views.empty()) cost_.bytes += bytes(value) * share(views[0]);
+    for (const Remade& remade : kernel_.remade)
+      for (const auto& [value, views] : remade.loads)
+        if (!views.empty() && !kernel_.loads.count(value)) cost_.bytes += bytes(value);
+    for (const auto& [value, view] : kernel_.stores) cost_.bytes += bytes(value) * share(view);
     for (const Partial& partial : kernel_.partials)
       cost_.bytes += static_cast<double>(plan_.objects[partial.object].bytes(sizes_));
     if (kernel_.kind == PlannedKernel::Kind::finish) {
@@ -244,6 +263,7 @@ class KernelCoster {
   std::map<std::string, double> grid_, blocks_;
   std::set<std::string> mapped_;
   DType dtype_ = DType::f32;
+  double turns_ = 1;              // of what is computed now, beside the kernel's own loops
   double ends_ = 0, visits_ = 0;  // of sums, in flops; of nodes
 };
 

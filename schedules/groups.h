@@ -19,6 +19,8 @@ struct Group {
   int chain = -1;            // its number, -1: none
   Closure closure;
   std::vector<AxisMapping> mapping;
+  std::vector<Digit> digits;
+  std::vector<Remade> remade;
 };
 
 /// Every stored value that no library gives in one group. May ask for more in memory: products

@@ -13,6 +13,7 @@
 #include "schedules/mapping.h"
 #include "schedules/order.h"
 #include "schedules/placement.h"
+#include "schedules/remake.h"
 #include "schedules/view.h"
 
 namespace krait {
@@ -41,6 +42,8 @@ class Partitioner {
       for (const Group& group : groups_)
         if (group.chain < 0)
           more_.kept.merge(kept_for_room(analysis_, placement_, group.closure, group.mapping));
+    if (const auto every = plan_.schedule.save_every_of(plan_.pass))
+      thin_states(analysis_, placement_, chains, *every, groups_);
     for (const Group& group : groups_) add_kernel(group);
     add_products();
     plan_.objects = placement_.objects();
@@ -66,6 +69,12 @@ class Partitioner {
     kernel.nodes = group.closure.nodes;
     kernel.loads = group.closure.loads;
     kernel.mapping = group.mapping;
+    kernel.digits = group.digits;
+    kernel.remade = group.remade;
+    for (const Remade& remade : group.remade)
+      for (const auto& [value, views] : remade.loads)
+        for (Value root : placement_.written(placement_.roots(value), views))
+          made.reads.insert(root);
     std::vector<Made> finishing;
     for (Value sink : group.sinks) {
       const std::vector<View>& views = placement_.stored().at(sink);
@@ -210,8 +219,9 @@ class Partitioner {
       for (const auto& [value, view] : kernel.stores) written(view.object);
       for (const Partial& partial : kernel.partials)
         finish ? read(partial.object) : written(partial.object);
-      for (const auto& [value, views] : kernel.loads)
+      for_each_load(kernel, [&](Value, const std::vector<View>& views) {
         for (const View& view : views) read(view.object);
+      });
       plan_.kernels.push_back(kernel);
     }
     std::map<std::string, int> taken;

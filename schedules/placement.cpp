@@ -111,6 +111,27 @@ void Placement::keep(Value value) {
   place(value, view);
 }
 
+void Placement::thin(Value value, const std::string& axis, const Axis& run,
+                     const std::string& rest) {
+  std::vector<View>& places = stored_.at(value);
+  KRAIT_ASSERT(places.size() == 1, graph_.label(value), " has ", places.size(), " places");
+  View& view = places[0];
+  MemoryObject& object = objects_[view.object];
+  for (std::size_t d = 0; d < object.dims.size(); ++d) {
+    if (object.dims[d].name != axis) continue;
+    object.dims[d] = run;
+    view.dims[d].extent = run.extent;
+    view.dims[d].index.terms = {{run.name, 1}};
+  }
+  object.strides = compiled_strides(object.dims);
+  lives_[value] = {view};
+  View::Dim kept;
+  kept.first = kept.last = -1;
+  kept.extent = Extent::constant(1);
+  kept.index.terms = {{rest, 1}};
+  view.dims.push_back(kept);
+}
+
 void Placement::place(Value value, const View& view) {
   const Node& node = graph_.node(value.node);
   if (is_view(node.op) && !std::holds_alternative<Shift>(node.op)) {

@@ -24,6 +24,10 @@ class Placement {
   /// The same, with a place of its own even where it is a view of memory: for what cannot be read
   /// through that view.
   void keep(Value value);
+  /// Keeps the value only where `rest` is 0, at `run` in place of the axis: numbers that every
+  /// kernel knows that writes or reads it. It must have a place of its own, with a dim for the
+  /// axis.
+  void thin(Value value, const std::string& axis, const Axis& run, const std::string& rest);
   /// How the value lies in memory, where it does; no view at all for what is zero everywhere.
   std::optional<std::vector<View>> memory_view(Value value) const;
   /// How the result of a view node lies in memory by way of its operands, whether or not it is

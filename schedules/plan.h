@@ -31,7 +31,8 @@ struct MemoryObject {
   std::int64_t bytes(const Sizes& sizes) const;
 };
 
-/// constant + sum of factor * position along an axis of the value + sum of extents.
+/// constant + sum of factor * position along an axis of the value (or a digit of it) + sum of
+/// extents.
 struct AxisIndex {
   std::int64_t constant = 0;
   std::vector<std::pair<std::string, std::int64_t>> terms;  // axis, factor
@@ -76,6 +77,26 @@ struct Partial {
   AxisNames over;
 };
 
+/// A number that goes with the position along a mapped axis, counted from the end where `reverse`:
+/// into which run of `base` positions it falls, or as the how manyth of them (`rest`). Views of the
+/// kernel may be indexed by `name`.
+struct Digit {
+  std::string name, axis;
+  std::int64_t base = 1;
+  bool rest = false, reverse = false;
+};
+
+/// A state that a kernel needs at its own position of a grid axis, of which memory has every
+/// `every`th: what enters `scan` there. The load of that value gives the last one kept before, and
+/// a loop runs on from it; it computes `nodes`, what the scan runs over, in order, at each position
+/// between, from `loads`.
+struct Remade {
+  int scan = -1;
+  std::int64_t every = 1;
+  std::vector<int> nodes;
+  std::map<Value, std::vector<View>> loads;
+};
+
 /// fused: a tile program. product: a library GEMM, a Contract of two operands. finish: adds up
 /// partials in the order of their axes, or takes the largest; partials of one kernel that differ in
 /// nothing but their values.
@@ -86,6 +107,8 @@ struct PlannedKernel {
   /// Computed here, in order. A product has one.
   std::vector<int> nodes;
   std::vector<AxisMapping> mapping;  // grid first, then loops, outermost first
+  std::vector<Digit> digits;
+  std::vector<Remade> remade;
   /// Values read from memory: one view, or several that complete each other, in order (the first
   /// fills, the others keep). Values written to memory; one may be written to several places.
   std::map<Value, std::vector<View>> loads;
@@ -93,6 +116,14 @@ struct PlannedKernel {
   /// fused: written instead of the value. finish: read.
   std::vector<Partial> partials;
 };
+
+/// Calls f(value, views) for everything that the kernel reads, partials aside.
+template <typename Function>
+void for_each_load(const PlannedKernel& kernel, const Function& f) {
+  for (const auto& [value, views] : kernel.loads) f(value, views);
+  for (const Remade& remade : kernel.remade)
+    for (const auto& [value, views] : remade.loads) f(value, views);
+}
 
 struct Plan {
   std::string name;  // of the layer, before the names of files; "" without

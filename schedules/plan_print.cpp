@@ -53,16 +53,14 @@ class PlanPrinter {
       if (axis.reverse) out_ << " reverse";
     }
     if (!kernel.mapping.empty()) out_ << '\n';
-    for (const auto& [value, views] : kernel.loads) {
-      out_ << "  load " << label(value) << " =";
-      if (views.empty()) out_ << " 0";
-      for (const View& v : views) out_ << ' ' << view(v);
-      out_ << '\n';
-    }
-    if (!kernel.nodes.empty()) {
-      out_ << "  compute";
-      for (int node : kernel.nodes) out_ << ' ' << label({node, 0});
-      out_ << '\n';
+    for (const Digit& digit : kernel.digits)
+      out_ << "  count " << digit.name << " = " << digit.axis
+           << (digit.reverse ? " from the end" : "") << (digit.rest ? " % " : " / ") << digit.base
+           << '\n';
+    print(kernel.loads, kernel.nodes, "");
+    for (const Remade& remade : kernel.remade) {
+      out_ << "  make " << label({remade.scan, 0}) << " again, kept every " << remade.every << '\n';
+      print(remade.loads, remade.nodes, "  ");
     }
     for (const Partial& partial : kernel.partials) {
       out_ << (kernel.kind == PlannedKernel::Kind::finish ? "  add up @" : "  partial @")
@@ -72,6 +70,20 @@ class PlanPrinter {
     }
     for (const auto& [value, v] : kernel.stores)
       out_ << "  store " << view(v) << " = " << label(value) << '\n';
+  }
+
+  void print(const std::map<Value, std::vector<View>>& loads, const std::vector<int>& nodes,
+             const std::string& indent) {
+    for (const auto& [value, views] : loads) {
+      out_ << indent << "  load " << label(value) << " =";
+      if (views.empty()) out_ << " 0";
+      for (const View& v : views) out_ << ' ' << view(v);
+      out_ << '\n';
+    }
+    if (nodes.empty()) return;
+    out_ << indent << "  compute";
+    for (int node : nodes) out_ << ' ' << label({node, 0});
+    out_ << '\n';
   }
 
   std::string label(Value value) const {

@@ -79,12 +79,17 @@ class PlanVerifier {
                      ": a view of ", object.name, " has extent ", dim.extent.text(), " for ",
                      object.dims[dim.first].extent.text());
       for (const auto& [axis, factor] : dim.index.terms)
-        KRAIT_ASSERT(factor != 0 && contains(graph().type(value).axes, axis), kernel_->name,
-                     ": a view of ", object.name, " is indexed by ", axis,
+        KRAIT_ASSERT(factor != 0 && (contains(graph().type(value).axes, axis) || is_digit(axis)),
+                     kernel_->name, ": a view of ", object.name, " is indexed by ", axis,
                      ", which is no axis of value ", graph().label(value));
     }
     KRAIT_ASSERT(next == static_cast<int>(object.dims.size()), kernel_->name, ": a view of ",
                  object.name, " leaves dims out");
+  }
+
+  bool is_digit(const std::string& name) const {
+    return std::any_of(kernel_->digits.begin(), kernel_->digits.end(),
+                       [&](const Digit& digit) { return digit.name == name; });
   }
 
   /// What is read of the value in these objects was written by an earlier kernel: the value itself,
@@ -124,25 +129,30 @@ class PlanVerifier {
       }
   }
 
-  void check_kernel() {
-    std::set<std::string> mapped;
-    for (const AxisMapping& axis : kernel_->mapping) {
-      KRAIT_ASSERT(mapped.insert(axis.axis).second, kernel_->name, " maps ", axis.axis, " twice");
-      KRAIT_ASSERT(axis.blocks >= 1 && graph().has_axis(axis.axis), kernel_->name, " maps ",
-                   axis.axis, " to ", axis.blocks, " blocks");
-    }
+  /// What a scan starts from, no value where it starts from zero.
+  Value initial_of(int scan) const {
+    const Node& node = graph().node(scan);
+    return std::get<Scan>(node.op).has_initial ? node.operands[2] : Value{};
+  }
+
+  /// Each node has its operands by then; returns the nodes.
+  std::set<int> check_nodes(const std::vector<int>& nodes,
+                            const std::map<Value, std::vector<View>>& loads) const {
     std::set<int> computed;
-    for (int node : kernel_->nodes) {
+    for (int node : nodes) {
       check_value({node, 0});
       for (Value operand : graph().node(node).operands)
-        KRAIT_ASSERT(
-            is_constant(operand) || kernel_->loads.count(operand) || computed.count(operand.node),
-            kernel_->name, ": node ", node, " reads ", graph().label(operand),
-            " before it is there");
+        KRAIT_ASSERT(is_constant(operand) || loads.count(operand) || computed.count(operand.node),
+                     kernel_->name, ": node ", node, " reads ", graph().label(operand),
+                     " before it is there");
       check_direction(node);
       computed.insert(node);
     }
-    for (const auto& [value, views] : kernel_->loads) {
+    return computed;
+  }
+
+  void check_loads(const std::map<Value, std::vector<View>>& loads) {
+    for (const auto& [value, views] : loads) {
       check_value(value);
       std::set<int> objects;
       for (const View& view : views) objects.insert(view.object);
@@ -154,6 +164,35 @@ class PlanVerifier {
                      " what is there before it");
         readers_[views[i].object].insert(number_);
       }
+    }
+  }
+
+  void check_kernel() {
+    std::set<std::string> mapped;
+    for (const AxisMapping& axis : kernel_->mapping) {
+      KRAIT_ASSERT(mapped.insert(axis.axis).second, kernel_->name, " maps ", axis.axis, " twice");
+      KRAIT_ASSERT(axis.blocks >= 1 && graph().has_axis(axis.axis), kernel_->name, " maps ",
+                   axis.axis, " to ", axis.blocks, " blocks");
+    }
+    for (const Digit& digit : kernel_->digits)
+      KRAIT_ASSERT(mapped.count(digit.axis) && digit.base >= 1 && !graph().has_axis(digit.name),
+                   kernel_->name, " counts ", digit.axis, " in ", digit.base, "s as ", digit.name);
+    const std::set<int> computed = check_nodes(kernel_->nodes, kernel_->loads);
+    check_loads(kernel_->loads);
+    for (const Remade& remade : kernel_->remade) {
+      const Value entering{remade.scan, 0};
+      check_value(entering);
+      const auto* scan = std::get_if<Scan>(&graph().node(remade.scan).op);
+      KRAIT_ASSERT(scan != nullptr && remade.every >= 1 && kernel_->loads.count(entering) &&
+                       mapped.count(scan->axis),
+                   kernel_->name, " makes ", graph().label(entering), " again");
+      const std::set<int> again = check_nodes(remade.nodes, remade.loads);
+      for (Value operand : graph().node(remade.scan).operands)
+        KRAIT_ASSERT(operand == initial_of(remade.scan) || is_constant(operand) ||
+                         remade.loads.count(operand) || again.count(operand.node),
+                     kernel_->name, " makes ", graph().label(entering), " again without ",
+                     graph().label(operand));
+      check_loads(remade.loads);
     }
     for (const auto& [value, view] : kernel_->stores) {
       check_value(value);

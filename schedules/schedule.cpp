@@ -32,6 +32,8 @@ constexpr NumberKey kNumbers[] = {
     {"backward.warps", &Schedule::backward_warps, NumberKey::warps},
     {"stages", &Schedule::stages, NumberKey::stages},
     {"backward.stages", &Schedule::backward_stages, NumberKey::stages},
+    {"save.every", &Schedule::save_every, NumberKey::chunk},
+    {"backward.save.every", &Schedule::backward_save_every, NumberKey::chunk},
     {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
@@ -113,6 +115,10 @@ GemmKind Schedule::gemm_or_default() const {
   return gemm.value_or(math == MathKind::exact ? GemmKind::generated : GemmKind::library);
 }
 
+std::optional<std::int64_t> Schedule::save_every_of(Pass pass) const {
+  return pass == Pass::backward && backward_save_every ? backward_save_every : save_every;
+}
+
 Schedule parse_schedule(const std::string& text) {
   Schedule schedule;
   std::map<std::string, std::string> seen;
@@ -181,6 +187,7 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   if (over.segments) result.backward_segments.reset();
   if (over.warps) result.backward_warps.reset();
   if (over.stages) result.backward_stages.reset();
+  if (over.save_every) result.backward_save_every.reset();
   if (over.math) result.math = over.math;
   if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {

@@ -23,7 +23,7 @@ std::string_view name(GemmKind gemm);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3 warps=8 stages=2 recompute=50 math=exact gemm=library", keys in
+/// backward.chunk=128 segments=3 warps=8 stages=2 save.every=256 math=exact gemm=library", keys in
 /// one fixed order, blanks between them. A key may be scoped to a pass ("backward.chunk"); the
 /// unscoped key holds for both passes, the scoped one wins.
 struct Schedule {
@@ -39,6 +39,9 @@ struct Schedule {
   /// the turn before, from compute capability 8.0 on; with 1 they come first. Else 2 where there is
   /// room.
   std::optional<std::int64_t> stages, backward_stages;
+  /// Positions between the states that a loop over chunks keeps for kernels that are cut otherwise;
+  /// these make the ones between again. Rounded up to whole chunks. Not set: every chunk's is kept.
+  std::optional<std::int64_t> save_every, backward_save_every;
   /// Products that the grid points of a loop share are made again by each where that adds at most
   /// so many hundredths to its products; else, and where not set, they are kept in memory. 0 to
   /// 100.
@@ -53,6 +56,8 @@ struct Schedule {
   std::int64_t chunk_of(Pass pass) const;  // requires it to be set
   std::int64_t segments_of(Pass pass) const;
   GemmKind gemm_or_default() const;
+  /// The scoped key where it is set, else the one for both, else none.
+  std::optional<std::int64_t> save_every_of(Pass pass) const;
 };
 
 /// Parses the text form. Throws UsageError that names the key, its value and what is allowed.

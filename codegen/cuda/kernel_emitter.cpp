@@ -134,6 +134,22 @@ void CudaEmitter::emit_grid() {
       w_.line("rest /= " + count + ";");
     }
   }
+  for (int var : program_.grid) declare_digits(var);
+}
+
+std::string CudaEmitter::turn_of(int var, bool reverse) const {
+  const Extent& extent = program_.vars[static_cast<std::size_t>(var)].extent;
+  return reverse ? "((int)" + size(extent) + " - 1 - " + value(var) + ")" : value(var);
+}
+
+void CudaEmitter::declare_digits(int var) {
+  for (int digit : program_.digits_of(var)) {
+    const Var& number = program_.vars[static_cast<std::size_t>(digit)];
+    const std::string& name = var_names_[static_cast<std::size_t>(digit)];
+    w_.line("const int " + name + " = " + turn_of(var, number.reverse) +
+            (number.rest ? " % " : " / ") + std::to_string(number.base) + ";");
+    values_[digit] = name;
+  }
 }
 
 std::string CudaEmitter::outer_index(const Index& index, const std::vector<int>& own) const {
@@ -188,11 +204,19 @@ CudaEmitter::Bounds CudaEmitter::bounds(int var, int block_var, std::int64_t blo
   return made;
 }
 
+CudaEmitter::Bounds CudaEmitter::part_of_run(const For& s) const {
+  const std::string run = std::to_string(s.run);
+  const std::string start = turn_of(s.until, s.reverse) + " / " + run + " * " + run;
+  if (!s.reverse) return {start, value(s.until)};
+  const Extent& extent = program_.vars[static_cast<std::size_t>(s.var)].extent;
+  return {value(s.until) + " + 1", "(int)" + size(extent) + " - " + start};
+}
+
 void CudaEmitter::emit(const For& s) {
   const std::string& name = var_names_[static_cast<std::size_t>(s.var)];
   const bool in_block = s.block_var >= 0;
   if (in_block) w_.open("");
-  const auto [begin, end] = bounds(s.var, s.block_var, s.blocks);
+  const auto [begin, end] = s.until >= 0 ? part_of_run(s) : bounds(s.var, s.block_var, s.blocks);
   loops_[s.var] = {begin, end};
   w_.line(s.unroll ? "#pragma unroll" : "#pragma unroll 1");
   if (s.reverse)
@@ -201,6 +225,7 @@ void CudaEmitter::emit(const For& s) {
   else
     w_.open("for (int " + name + " = " + begin + "; " + name + " < " + end + "; ++" + name + ")");
   values_[s.var] = name;
+  declare_digits(s.var);
   emit_body(s.body);
   values_.erase(s.var);
   loops_.erase(s.var);

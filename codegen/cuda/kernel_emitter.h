@@ -81,13 +81,16 @@ class CudaEmitter {
   std::string signature() const;
   void declare_buffers();
   void emit_grid();
+  std::string turn_of(int var, bool reverse) const;  // position, counted from the end if need be
+  void declare_digits(int var);
   void emit_body(const std::vector<Statement>& body);
   /// Names of the first value of a loop's variable and of what lies past the last; their lines.
   struct Bounds {
     std::string begin, end;
   };
   Bounds bounds(int var, int block_var, std::int64_t blocks);
-  std::string size(const Extent& extent) const;                                    // i64
+  Bounds part_of_run(const For& s) const;        // of a loop until a variable
+  std::string size(const Extent& extent) const;  // i64
   std::string outer_index(const Index& index, const std::vector<int>& own) const;  // i64
   std::string int_index(const Index& index) const;  // int, of all variables
   /// Of a value in registers: halves are f32 there.

@@ -144,11 +144,26 @@ void KernelEmitter::emit_grid(const Val& point) {
     const int var = program_.grid[i];
     if (i == 0) {
       values_[var] = rest;
-      break;
+    } else {
+      Val extent = size(program_.vars[var].extent);
+      values_[var] = extent.name == "1" ? ir::i64(0) : b_.binary("urem", rest, extent);
+      if (extent.name != "1") rest = b_.binary("udiv", rest, extent);
     }
-    Val extent = size(program_.vars[var].extent);
-    values_[var] = extent.name == "1" ? ir::i64(0) : b_.binary("urem", rest, extent);
-    if (extent.name != "1") rest = b_.binary("udiv", rest, extent);
+    define_digits(var);
+  }
+}
+
+KernelEmitter::Turn KernelEmitter::turn_of(int var, std::int64_t base, bool reverse) {
+  Val at = values_.at(var);
+  if (reverse) at = b_.sub(b_.sub(size(program_.vars[var].extent), ir::i64(1)), at);
+  return {at, b_.binary("udiv", at, ir::i64(base)), b_.binary("urem", at, ir::i64(base))};
+}
+
+void KernelEmitter::define_digits(int var) {
+  for (int digit : program_.digits_of(var)) {
+    const Var& number = program_.vars[digit];
+    const Turn turn = turn_of(var, number.base, number.reverse);
+    values_[digit] = number.rest ? turn.rest : turn.quotient;
   }
 }
 
@@ -164,9 +179,16 @@ void KernelEmitter::emit_for(const For& s) {
     from = b_.mul(values_.at(s.block_var), each);
     to = b_.intrinsic("smin", {b_.add(from, each), whole});
   }
+  if (s.until >= 0) {
+    const Turn turn = turn_of(s.until, s.run, s.reverse);
+    Val start = b_.sub(turn.position, turn.rest);
+    from = s.reverse ? b_.add(values_.at(s.until), ir::i64(1)) : start;
+    to = s.reverse ? b_.sub(to, start) : values_.at(s.until);
+  }
   auto loop = b_.begin_loop(from, to, 1);
   values_[s.var] = loop.index;
   if (s.reverse) values_[s.var] = b_.sub(b_.add(from, b_.sub(to, ir::i64(1))), loop.index);
+  define_digits(s.var);
   emit_body(s.body);
   values_.erase(s.var);
   b_.end_loop(loop);

@@ -78,6 +78,14 @@ class KernelEmitter {
   void emit_body(const std::vector<Statement>& body);
   void emit_for(const For& loop);
   void emit_grid(const Val& point);
+  /// Where a grid or loop variable stands, counted from its end if need be; its run, its place
+  /// there.
+  struct Turn {
+    Val position, quotient, rest;
+  };
+  Turn turn_of(int var, std::int64_t base, bool reverse);
+  /// Sets the digits of a variable that has just been set.
+  void define_digits(int var);
   void prepare_aliases();
   Val size(const Extent& extent);
   Val argument(int number);

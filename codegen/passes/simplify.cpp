@@ -33,7 +33,8 @@ void drop_unit_loops(const TileProgram& program, Body& body) {
   for (Statement& statement : body) {
     For* loop = std::get_if<For>(&statement);
     if (loop != nullptr) drop_unit_loops(program, loop->body);
-    if (loop == nullptr || loop->block_var >= 0 ||
+    if (loop == nullptr || loop->block_var >= 0 || loop->until >= 0 ||
+        !program.digits_of(loop->var).empty() ||
         !(program.vars[loop->var].extent == Extent::constant(1))) {
       kept.push_back(std::move(statement));
       continue;

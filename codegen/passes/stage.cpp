@@ -6,9 +6,9 @@
 // slot is free; then it issues the next. Largest first, as many buffers as shared memory has room
 // for: each choice is tried through the passes that place it. Why here: after place, since only
 // buffers that are left in shared memory can be loaded so; before sync, which knows of slots, and
-// smem, which gives them their bytes. Limits: one level of a nest, the innermost that loads; two
-// slots; the copy is the buffer's only writer, is not converted, and fills with zeros at most; its
-// source is not written by the kernel.
+// smem, which gives them their bytes. Limits: one level of a nest, the innermost that loads, which
+// is no loop over a part of a run; two slots; the copy is the buffer's only writer, is not
+// converted, and fills with zeros at most; its source is not written by the kernel.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -58,15 +58,25 @@ bool may_run_ahead(const TileProgram& program, const Copy& copy) {
          !(fills && (copy.keep || copy.fill != 0)) && !written(program, from.pointer);
 }
 
+/// Whether the access moves with a digit of the variable, which is not known a turn ahead.
+bool mentions_digit(const TileProgram& program, const Access& access, int var) {
+  const std::vector<int> digits = program.digits_of(var);
+  return std::any_of(digits.begin(), digits.end(), [&](int digit) {
+    return std::any_of(access.index.begin(), access.index.end(),
+                       [&](const Index& index) { return index.factor_of(digit) != 0; });
+  });
+}
+
 /// Buffers that the loop's own body loads, each by a copy that may run ahead; all that reads them
 /// comes behind it in the same turn.
 std::vector<int> loaded_by(const TileProgram& program, const For& loop) {
   std::vector<int> found;
   const Extent& turns = program.vars[static_cast<std::size_t>(loop.var)].extent;
-  if (loop.unroll || turns == Extent::constant(1)) return found;
+  if (loop.unroll || loop.until >= 0 || turns == Extent::constant(1)) return found;
   for (auto statement = loop.body.begin(); statement != loop.body.end(); ++statement) {
     const Copy* copy = std::get_if<Copy>(&*statement);
     if (copy == nullptr || !may_run_ahead(program, *copy)) continue;
+    if (mentions_digit(program, copy->source, loop.var)) continue;
     const int buffer = copy->destination.buffer;
     const Uses all = uses_of(program, program.body, buffer);
     const Uses behind = uses_of(program, Body(statement + 1, loop.body.end()), buffer);

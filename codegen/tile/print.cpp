@@ -34,6 +34,11 @@ class Printer {
     for (const Var& var : program_.vars)
       if (var.kind == VarKind::size)
         out_ << "size " << var.name << " = " << var.extent.text() << '\n';
+    for (const Var& var : program_.vars)
+      if (var.kind == VarKind::digit)
+        out_ << "digit " << var.name << " = " << program_.vars[var.of].name
+             << (var.reverse ? " from the end" : "") << (var.rest ? " % " : " / ") << var.base
+             << '\n';
     for (std::size_t i = 0; i < program_.arguments.size(); ++i)
       out_ << "argument " << i << " = " << argument_text(program_.arguments[i]) << '\n';
     for (const Buffer& buffer : program_.buffers) print(buffer);
@@ -137,6 +142,7 @@ class Printer {
   void print(const For& s, int depth) {
     line(depth) << "for ";
     turns(s);
+    if (s.until >= 0) out_ << " until " << var(s.until) << " in runs of " << s.run;
     out_ << (s.unroll ? " unroll" : "") << '\n';
     print(s.body, depth + 1);
   }

@@ -23,6 +23,13 @@ int TileProgram::argument(const Argument& wanted) {
   return static_cast<int>(found - arguments.begin());
 }
 
+std::vector<int> TileProgram::digits_of(int var) const {
+  std::vector<int> digits;
+  for (std::size_t i = 0; i < vars.size(); ++i)
+    if (vars[i].kind == VarKind::digit && vars[i].of == var) digits.push_back(static_cast<int>(i));
+  return digits;
+}
+
 Buffer on_chip(std::string name, DType dtype, const std::vector<Axis>& dims) {
   Buffer buffer;
   buffer.name = std::move(name);

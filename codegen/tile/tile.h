@@ -24,14 +24,20 @@ namespace krait {
 
 // ------------------------------------------------------------------------------------- variables
 /// grid: a coordinate of the grid point. loop: set by a For. tile: belongs to the domain of one
-/// statement. size: a number known when the program is launched, `extent` itself.
-enum class VarKind : std::uint8_t { grid, loop, tile, size };
+/// statement. size: a number known when the program is launched, `extent` itself. digit: follows
+/// from another variable.
+enum class VarKind : std::uint8_t { grid, loop, tile, size, digit };
 
 struct Var {
   std::string name;
   VarKind kind = VarKind::tile;
-  /// grid, loop, tile: values run from 0 to extent - 1. Tile extents are constant.
+  /// grid, loop, tile, digit: values run from 0 to extent - 1. Tile extents are constant.
   Extent extent;
+  /// digit: of the grid or loop variable `of`, counted from its end where `reverse`, divided by
+  /// `base`: the quotient, or what is left (`rest`).
+  int of = -1;
+  std::int64_t base = 1;
+  bool rest = false, reverse = false;
 };
 
 /// constant + sum of factor * variable.
@@ -136,12 +142,16 @@ using Statement = std::variant<For, Copy, Fill, Mma, MapTile, ReduceTile, ScanTi
 /// Runs body for var = 0 .. extent - 1, or from the end. Where `block_var` >= 0 the loop covers one
 /// block of a blocked axis: positions block_var * ceil(size / blocks) and on, at most that many and
 /// none at or past `size`; `var` is then the position itself (not counted from the block's start).
+/// Where `until` >= 0, a variable of the same extent, positions are counted from where the loop
+/// starts in runs of `run`, and the loop has those of the run of `until` that come before it.
 struct For {
   int var = -1;
   bool reverse = false;
   bool unroll = false;
   int block_var = -1;       // a grid variable
   std::int64_t blocks = 1;  // its extent
+  int until = -1;           // a grid variable, or one of a loop around
+  std::int64_t run = 1;
   std::vector<Statement> body;
 };
 
@@ -252,6 +262,8 @@ struct TileProgram {
   std::int64_t scratch_bytes = 0;  // of one grid point; set by the pass that packs
 
   int add_var(Var var);
+  /// Variables of kind digit that follow from this one.
+  std::vector<int> digits_of(int var) const;
   int add_buffer(Buffer buffer);
   /// Number of the argument, added where it is new.
   int argument(const Argument& wanted);

@@ -27,7 +27,7 @@ class Verifier {
     for (int var : program_.grid) {
       check(valid_var(var) && program_.vars[var].kind == VarKind::grid, "the grid has a variable ",
             "of another kind");
-      scope_.insert(var);
+      enter(var);
     }
     for (std::size_t i = 0; i < program_.vars.size(); ++i)
       if (program_.vars[i].kind == VarKind::size) scope_.insert(static_cast<int>(i));
@@ -136,15 +136,39 @@ class Verifier {
   void check_statement(const For& s) {
     check(valid_var(s.var) && program_.vars[s.var].kind == VarKind::loop,
           "a loop sets a variable of another kind");
-    check(scope_.insert(s.var).second, "variable ", program_.vars[s.var].name, " is set twice");
+    check(scope_.count(s.var) == 0, "variable ", program_.vars[s.var].name, " is set twice");
     if (s.block_var >= 0) {
       check(one_of(s.block_var, program_.grid), "a blocked loop whose block is not in the grid");
       check(s.blocks >= 1, "a loop over ", s.blocks, " blocks");
     }
+    if (s.until >= 0) {
+      check(s.block_var < 0 && s.run >= 1, "a loop over a part of a run of ", s.run);
+      check(valid_var(s.until) && s.until != s.var && scope_.count(s.until) != 0 &&
+                program_.vars[s.until].extent == program_.vars[s.var].extent,
+            "a loop until a variable that has no position of its own range yet");
+    }
+    enter(s.var);
     loops_.push_back(&s);
     walk(s.body);
     loops_.pop_back();
-    scope_.erase(s.var);
+    leave(s.var);
+  }
+
+  void enter(int var) {
+    scope_.insert(var);
+    for (int digit : program_.digits_of(var)) {
+      const Var& number = program_.vars[digit];
+      check(number.base >= 1 &&
+                number.extent == (number.rest ? Extent::constant(number.base)
+                                              : program_.vars[var].extent.ceil_div(number.base)),
+            "digit ", number.name, " has another range than it can have");
+      scope_.insert(digit);
+    }
+  }
+
+  void leave(int var) {
+    for (int digit : program_.digits_of(var)) scope_.erase(digit);
+    scope_.erase(var);
   }
 
   void check_statement(const Prefetch& s) {

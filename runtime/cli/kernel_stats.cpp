@@ -57,6 +57,12 @@ class Counter {
                                         [&](const Index& i) { return i.factor_of(var) != 0; });
         if (occurs) bytes *= extent(var);
       }
+      // What counts in one position of a run only.
+      for (std::size_t d = 0; d < access.index.size(); ++d)
+        for (const Index::Term& term : access.index[d].terms)
+          if (const Var& var = program_.vars[term.var];
+              var.rest && buffer.dims[d].extent == Extent::constant(1))
+            bytes /= var.base;
       if (use != Use::write) stats_.load_bytes += bytes;
       if (use != Use::read) stats_.store_bytes += bytes;
     });
@@ -69,7 +75,8 @@ class Counter {
 
   void count(const For& loop, std::int64_t times) {
     ++stats_.statements["for"];
-    count(loop.body, times * turns(loop));
+    // Of a part of a run, as many rounds as it has on average.
+    count(loop.body, loop.until >= 0 ? times * (loop.run - 1) / 2 : times * turns(loop));
   }
   void count(const Copy&, std::int64_t) { ++stats_.statements["copy"]; }
   void count(const Fill&, std::int64_t) { ++stats_.statements["fill"]; }

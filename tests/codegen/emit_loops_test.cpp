@@ -146,6 +146,74 @@ TEST_CASE("a blocked loop covers its block and no more", "[codegen][loop]") {
   }
 }
 
+TEST_CASE("a loop up to a position goes through the part of its run before it", "[codegen][loop]") {
+  // out[c] is a number whose digits in base 16 are 1 + the positions that the loop went through, in
+  // order; run and rest of c are added as fractions.
+  for (bool reverse : {false, true})
+    for (std::int64_t run : {1, 3, 4}) {
+      Build build("runs");
+      auto& p = build.program;
+      p.argument({TileProgram::Argument::Kind::size, "c", -1, -1});
+      const Extent size = Extent::symbolic("c");
+      const int c = build.var("c", size, VarKind::grid);
+      p.grid = {c};
+      const int number =
+          p.add_var({"number", VarKind::digit, size.ceil_div(run), c, run, false, reverse});
+      const int rest =
+          p.add_var({"rest", VarKind::digit, Extent::constant(run), c, run, true, reverse});
+      For loop;
+      loop.var = build.var("before", size, VarKind::loop);
+      loop.until = c, loop.run = run, loop.reverse = reverse;
+      const int seen = build.chip("seen", DType::f64, {1});
+      MapTile start;
+      start.compute = DType::f64;
+      start.destinations = {build.indexed(seen, {Index::of(0)})};
+      start.positions = {{"number", Index::variable(number)}, {"rest", Index::variable(rest)}};
+      Scalar digits;
+      digits.finish(digits.apply(
+          ScalarOp::add, digits.apply(ScalarOp::mul, digits.constant(0.125), digits.index("rest")),
+          digits.apply(ScalarOp::mul, digits.constant(1.0 / 128), digits.index("number"))));
+      start.results = {digits};
+      p.body.push_back(start);
+      MapTile count;
+      count.compute = DType::f64;
+      count.operands = count.destinations = start.destinations;
+      count.positions = {{"c", Index::variable(loop.var)}};
+      Scalar longer;
+      longer.finish(longer.apply(
+          ScalarOp::add, longer.apply(ScalarOp::mul, longer.constant(16), longer.operand(0)),
+          longer.apply(ScalarOp::add, longer.constant(1), longer.index("c"))));
+      count.results = {longer};
+      loop.body.push_back(count);
+      p.body.push_back(loop);
+      Buffer out;
+      out.name = "out", out.dtype = DType::f64, out.space = Space::global, out.pointer = 0;
+      out.written = true;
+      out.dims = {{"c", size, {1, -1}}};
+      Copy save;
+      save.source = build.indexed(seen, {Index::of(0)});
+      save.destination = build.indexed(p.add_buffer(out), {Index::variable(c)});
+      p.body.push_back(save);
+      for (std::int64_t positions : {1, 3, 4, 7, 9}) {
+        World world;
+        world.sizes = {{"c", positions}};
+        world.pointers = {std::vector<double>(positions, -1)};
+        compare(guarded(build), world, 0);
+        World ran = world;
+        interpret(guarded(build).program, ran);
+        for (std::int64_t at = 0; at < positions; ++at) {
+          const std::int64_t turn = reverse ? positions - 1 - at : at;
+          double expected =
+              static_cast<double>(turn % run) / 8 + static_cast<double>(turn / run) / 128;
+          for (std::int64_t i = turn / run * run; i < turn; ++i)
+            expected = 16 * expected + 1 + static_cast<double>(reverse ? positions - 1 - i : i);
+          INFO("position " << at << " of " << positions << " in runs of " << run);
+          CHECK(ran.pointers[0][at] == expected);
+        }
+      }
+    }
+}
+
 TEST_CASE("guards cut lanes, rows and both, on either side", "[codegen][guard]") {
   // y[i, j] = x[i - 2, 2 + shift - j or j + shift] where inside, else `fill`, or kept.
   for (bool keep : {false, true}) {

@@ -43,7 +43,17 @@ class Machine {
     if (from == vars.size()) return f();
     for (std::int64_t i = 0; i < size(program_.vars[vars[from]].extent); ++i) {
       values_[vars[from]] = i;
+      set_digits(vars[from]);
       over(vars, f, from + 1);
+    }
+  }
+
+  void set_digits(int var) {
+    for (int digit : program_.digits_of(var)) {
+      const Var& number = program_.vars[digit];
+      const std::int64_t last = size(program_.vars[var].extent) - 1;
+      const std::int64_t at = number.reverse ? last - values_[var] : values_[var];
+      values_[digit] = number.rest ? at % number.base : at / number.base;
     }
   }
 
@@ -146,9 +156,16 @@ class Machine {
   }
 
   void run(const For& s) {
-    const auto [from, to] = turns_of(s);
+    auto [from, to] = turns_of(s);
+    if (s.until >= 0) {
+      const std::int64_t at = s.reverse ? to - 1 - values_[s.until] : values_[s.until];
+      const std::int64_t start = at / s.run * s.run;
+      from = s.reverse ? values_[s.until] + 1 : start;
+      to = s.reverse ? to - start : values_[s.until];
+    }
     for (std::int64_t i = from; i < to; ++i) {
       values_[s.var] = s.reverse ? to - 1 - (i - from) : i;
+      set_digits(s.var);
       body(s.body);
     }
   }

@@ -32,8 +32,10 @@ void run_random_blocks(unsigned from, unsigned to) {
     if (why_not_chunkable(graph)) continue;
     const int segments = 1 + static_cast<int>(seed % 3);
     const int chunk = seed % 2 == 0 ? 8 : 5;
+    // States of every chunk in memory, or of every second or third.
+    const std::string save = seed % 4 == 0 ? "" : text(" save.every=", 6 * (seed % 4));
     LayerOptions options =
-        testing::layer_options(DType::f64, text("chunk=", chunk, " segments=", segments));
+        testing::layer_options(DType::f64, text("chunk=", chunk, " segments=", segments, save));
     options.sizes = sizes;
     options.step = false;
     INFO("seed " << seed << " " << to_text(options.schedule));
