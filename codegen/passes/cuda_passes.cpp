@@ -1,5 +1,7 @@
 #include "codegen/passes/cuda_passes.h"
 
+#include <algorithm>
+
 #include "codegen/passes/passes.h"
 #include "codegen/tile/access.h"
 #include "dsl/error.h"
@@ -7,21 +9,20 @@
 namespace krait {
 namespace {
 
-/// Every statement has a layout of its points, and fragments are touched by theirs alone.
-void verify_place(const TileProgram& program) {
+/// What every pass behind place must keep.
+void verify_placed(const TileProgram& program) {
   verify(program);
-  KRAIT_ASSERT(program.warps >= 1, program.name, " has ", program.warps, " warps");
-  visit_statements(program.body, [&](const Statement& statement) {
-    const std::optional<Layout>* layout = layout_of(statement);
-    KRAIT_ASSERT(layout == nullptr || (*layout && (*layout)->covers_once()), "tile program ",
-                 program.name, ": points without a thread, or with two\n",
-                 to_text(program, statement));
-  });
+  verify_place(program);
+}
+
+void verify_synced(const TileProgram& program) {
+  verify_placed(program);
+  verify_sync(program);
+  verify_stage(program);
 }
 
 void verify_shared(const TileProgram& program, const CudaTarget& target) {
-  verify_sync(program);
-  verify_stage(program);
+  verify_synced(program);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != Space::shared || buffer.alias_of >= 0) continue;
     KRAIT_ASSERT(buffer.scratch_offset >= 0 && buffer.scratch_offset % 64 == 0 &&
@@ -36,17 +37,49 @@ void verify_shared(const TileProgram& program, const CudaTarget& target) {
                           "; a smaller chunk takes less"));
 }
 
+/// What a kernel is given, which no pass may change: as each tensor stands in the program.
+struct Given {
+  int pointer;
+  DType dtype;
+  bool written;
+  std::vector<Dim> dims;
+};
+
+std::vector<Given> given_of(const TileProgram& program) {
+  std::vector<Given> given;
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.space == Space::global)
+      given.push_back({buffer.pointer, buffer.dtype, buffer.written, buffer.dims});
+  return given;
+}
+
+void verify_given(const TileProgram& program, const std::vector<Given>& given) {
+  for (const Given& now : given_of(program)) {
+    const bool known = std::any_of(given.begin(), given.end(), [&](const Given& then) {
+      return then.pointer == now.pointer && then.dtype == now.dtype &&
+             then.written == now.written &&
+             std::equal(then.dims.begin(), then.dims.end(), now.dims.begin(), now.dims.end(),
+                        [](const Dim& a, const Dim& b) {
+                          return a.extent == b.extent && a.stride == b.stride;
+                        });
+    });
+    KRAIT_ASSERT(known, "tile program ", program.name, ": the tensor of pointer ", now.pointer,
+                 " has become another");
+  }
+}
+
 }  // namespace
 
 std::vector<CudaPass> cuda_passes() {
   auto unguarded = [](const TileProgram& p, const CudaTarget&) { verify(p, false); };
   auto guarded = [](const TileProgram& p, const CudaTarget&) { verify(p); };
-  auto placed = [](const TileProgram& p, const CudaTarget&) { verify_place(p); };
+  auto placed = [](const TileProgram& p, const CudaTarget&) { verify_placed(p); };
   auto staged = [](const TileProgram& p, const CudaTarget&) {
-    verify(p);
+    verify_placed(p);
     verify_stage(p);
   };
-  auto synced = [](const TileProgram& p, const CudaTarget&) {
+  auto synced = [](const TileProgram& p, const CudaTarget&) { verify_synced(p); };
+  auto spared = [](const TileProgram& p, const CudaTarget&) {
     verify_sync(p);
     verify_stage(p);
   };
@@ -58,15 +91,18 @@ std::vector<CudaPass> cuda_passes() {
       {"stage", [](TileProgram& p, const CudaTarget& target) { stage(p, target); }, staged},
       {"sync", [](TileProgram& p, const CudaTarget&) { sync(p); }, synced},
       {"smem", [](TileProgram& p, const CudaTarget&) { place_shared(p); }, verify_shared},
+      {"spare", [](TileProgram& p, const CudaTarget&) { spare_barriers(p); }, spared},
       {"vectorize", [](TileProgram& p, const CudaTarget&) { vectorize(p); }, vectorized},
   };
 }
 
 void run_passes(TileProgram& program, const CudaTarget& target, const std::vector<CudaPass>& passes,
                 const std::function<void(const std::string&, const TileProgram&)>& after) {
+  const std::vector<Given> given = given_of(program);
   for (const CudaPass& pass : passes) {
     pass.run(program, target);
     if (after) after(pass.name, program);
+    verify_given(program, given);
     pass.verify(program, target);
   }
 }

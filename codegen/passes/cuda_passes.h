@@ -16,7 +16,7 @@ struct CudaPass {
   std::function<void(const TileProgram&, const CudaTarget&)> verify;  // throws InternalError
 };
 
-/// simplify, guard, place, stage, sync, smem, vectorize: in this order.
+/// simplify, guard, place, stage, sync, smem, spare, vectorize: in this order.
 std::vector<CudaPass> cuda_passes();
 
 /// Runs them all, verifying after each; `after` (if any) sees the program after every pass.
@@ -28,10 +28,15 @@ void place(TileProgram& program, const CudaTarget& target);
 void stage(TileProgram& program, const CudaTarget& target);
 void sync(TileProgram& program);
 void place_shared(TileProgram& program);
+void spare_barriers(TileProgram& program);
 void vectorize(TileProgram& program);
 
-/// What the verifiers look for: threads that meet in shared memory, or in global memory that the
-/// kernel writes, without a barrier between. Throws InternalError that names both statements.
+/// What the verifiers look for. Points without a thread or with two, layouts of another block than
+/// the program's, fragments that a statement deals out otherwise than they lie. Throws
+/// InternalError with the statement.
+void verify_place(const TileProgram& program);
+/// Threads that meet in shared memory, or in global memory that the kernel writes, without a barrier
+/// between. Throws InternalError that names both statements.
 void verify_sync(const TileProgram& program);
 /// What asynchronous copies do at any turn of any loop: a slot that is read while its copy may be
 /// under way (no wait, or one that is early), before other threads' copies are sure to be there (no

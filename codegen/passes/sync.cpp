@@ -3,11 +3,14 @@
 // What: statements are walked in order with what was touched since the last barrier; one that
 // writes what others touched, or reads what others wrote, has a barrier before it, unless every
 // element is touched by one and the same thread. A loop whose end meets its beginning has one at
-// the end of its body. The verifier walks loops twice and asks the same without inserting.
+// the end of its body. Once buffers have places (spare, behind smem), barriers that part nothing
+// go again, those inside of loops first. The verifier asks the same without inserting, from one
+// turn of a loop to the next too.
 // Why here: after place, which says who touches what; before smem, which lets buffers share memory
 // only across barriers.
 // Limits: whole buffers count, not their parts; barriers are of the whole block.
 #include <algorithm>
+#include <numeric>
 
 #include "codegen/passes/cuda_passes.h"
 #include "codegen/passes/meeting.h"
@@ -126,44 +129,45 @@ class Inserter {
   TileProgram& program_;
 };
 
-class Checker {
- public:
-  explicit Checker(const TileProgram& program) : program_(program) {}
-  void run() { walk(program_.body); }
-
- private:
-  void walk(const Body& body) {
-    for (const Statement& statement : body) {
-      if (std::holds_alternative<Barrier>(statement)) {
-        since_.clear();
-      } else if (const For* loop = std::get_if<For>(&statement)) {
-        const Touches before = since_;
-        // The second round follows the first.
-        walk(loop->body);
-        next_turn(since_, loop->var);
-        walk(loop->body);
-        no_turn(since_, loop->var);
-        since_.insert(since_.end(), before.begin(), before.end());
-      } else {
-        for (const Touch& touch : touches_of(program_, statement)) {
-          const Touch* other = met(since_, touch);
-          KRAIT_ASSERT(other == nullptr, "tile program ", program_.name, ": no barrier between\n",
-                       to_text(program_, *other->statement), "and\n", to_text(program_, statement));
-        }
-        const Touches now = touches_of(program_, statement);
-        since_.insert(since_.end(), now.begin(), now.end());
-      }
-    }
+/// Barriers by number, in the order in which statements are visited.
+void erase_barriers(Body& body, const std::vector<char>& dropped, std::size_t& number) {
+  Body kept;
+  for (Statement& statement : body) {
+    if (For* loop = std::get_if<For>(&statement)) erase_barriers(loop->body, dropped, number);
+    if (std::holds_alternative<Barrier>(statement) && dropped[number++] != 0) continue;
+    kept.push_back(std::move(statement));
   }
-
-  const TileProgram& program_;
-  Touches since_;
-};
+  body = std::move(kept);
+}
 
 }  // namespace
 
 void sync(TileProgram& program) { Inserter(program).run(); }
 
-void verify_sync(const TileProgram& program) { Checker(program).run(); }
+void spare_barriers(TileProgram& program) {
+  Meetings meetings(program);
+  const int count = meetings.barriers();
+  std::vector<int> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return meetings.depth(a) > meetings.depth(b); });
+  std::vector<char> dropped(static_cast<std::size_t>(count), 0);
+  for (const int barrier : order) {
+    if (meetings.ends_wait(barrier)) continue;
+    meetings.drop(barrier, true);
+    const bool needed = meetings.first().has_value();
+    meetings.drop(barrier, !needed);
+    dropped[static_cast<std::size_t>(barrier)] = needed ? 0 : 1;
+  }
+  std::size_t number = 0;
+  erase_barriers(program.body, dropped, number);
+}
+
+void verify_sync(const TileProgram& program) {
+  const auto found = Meetings(program).first();
+  KRAIT_ASSERT(!found, "tile program ", program.name, ": no barrier between\n",
+               to_text(program, *found->first.statement), "and\n",
+               to_text(program, *found->second.statement));
+}
 
 }  // namespace krait

@@ -88,6 +88,9 @@ auto* layout_of(Any& statement) {
 /// Variables that the statement itself brings: domain, reduced, along, the four lists of an Mma.
 std::vector<int> own_variables(const Statement& statement);
 
+/// The variables that the dimensions of its layout are of: without those that a thread walks along.
+std::vector<int> layout_variables(const Statement& statement);
+
 /// The buffer whose memory `buffer` lives in: itself where it is no alias.
 int memory_of(const TileProgram& program, int buffer);
 /// Elements from the start of the memory to the buffer's first.

@@ -68,6 +68,16 @@ std::vector<int> own_variables(const Statement& statement) {
       statement);
 }
 
+std::vector<int> layout_variables(const Statement& statement) {
+  std::vector<int> vars = own_variables(statement);
+  const auto drop = [&](const std::vector<int>& some) {
+    for (int var : some) std::erase(vars, var);
+  };
+  if (const Mma* mma = std::get_if<Mma>(&statement)) drop(mma->sum);
+  if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) drop({scan->along});
+  return vars;
+}
+
 int memory_of(const TileProgram& program, int buffer) {
   while (program.buffers[buffer].alias_of >= 0) buffer = program.buffers[buffer].alias_of;
   return buffer;

@@ -4,6 +4,7 @@
 #include "codegen/tile/access.h"
 #include "codegen/tile/range.h"
 #include "codegen/tile/tile.h"
+#include "codegen/tile/written.h"
 #include "dsl/error.h"
 
 namespace krait {
@@ -20,7 +21,8 @@ bool mentions(const Access& access, int var) {
 
 class Verifier {
  public:
-  Verifier(const TileProgram& program, bool guarded) : program_(program), guarded_(guarded) {}
+  Verifier(const TileProgram& program, bool guarded)
+      : program_(program), guarded_(guarded), written_(program) {}
 
   void run() {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
@@ -62,6 +64,7 @@ class Verifier {
             dim.extent.text());
     }
     check(!global || buffer.alias_of < 0, buffer.name, " is global and shares memory");
+    if (!global) check_strides(buffer);
     if (buffer.alias_of < 0) return;
     check(buffer.alias_of < static_cast<int>(program_.buffers.size()) && buffer.alias_of < number,
           buffer.name, " shares memory with a later buffer");
@@ -70,6 +73,19 @@ class Verifier {
               buffer.alias_offset * size_in_bytes(other.dtype) + bytes_of(buffer) <=
                   (other.stages == 1 ? bytes_of(other) : slot_bytes(other)),
           buffer.name, " leaves the memory of ", other.name);
+  }
+
+  /// No two elements in one place.
+  void check_strides(const Buffer& buffer) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, positions
+    for (const Dim& dim : buffer.dims)
+      if (dim.extent.offset > 1) dims.push_back({dim.stride.constant, dim.extent.offset});
+    std::sort(dims.begin(), dims.end());
+    std::int64_t last = 0;
+    for (const auto& [stride, positions] : dims) {
+      check(stride > last, buffer.name, " has two elements in one place");
+      last += stride * (positions - 1);
+    }
   }
 
   void walk(const std::vector<Statement>& body) {
@@ -89,11 +105,36 @@ class Verifier {
       for_each_index(statement, [&](const Index& index) { check_index(index); });
       for_each_access(statement, [&](const Access& access, Use use) { check_access(access, use); });
       std::visit([&](const auto& s) { check_statement(s); }, statement);
-      for_each_access(statement, [&](const Access& access, Use use) {
-        if (use != Use::read) written_.insert(memory_of(program_, access.buffer));
-      });
+      note_writes(statement);
     }
     current_ = nullptr;
+  }
+
+  /// Memory as the turn after the first one finds it.
+  void next_turn(const std::vector<Statement>& body) {
+    for (const Statement& statement : body) {
+      if (const auto* inside = body_of(statement)) {
+        next_turn(*inside);
+        continue;
+      }
+      current_ = &statement;
+      for_each_access(statement, [&](const Access& access, Use use) { check_read(access, use); });
+      note_writes(statement);
+    }
+  }
+
+  void check_read(const Access& access, Use use) const {
+    const Buffer& buffer = program_.buffers[access.buffer];
+    if (buffer.space == Space::global || use == Use::write) return;
+    const std::string fault = written_.fault(access);
+    check(fault.empty(), buffer.name, " ", fault);
+  }
+
+  void note_writes(const Statement& statement) {
+    for_each_access(statement, [&](const Access& access, Use use) {
+      if (use != Use::read && program_.buffers[access.buffer].space != Space::global)
+        written_.write(access);
+    });
   }
 
   void check_index(const Index& index) const {
@@ -125,12 +166,9 @@ class Verifier {
         check(one_of(dim, access.guarded) || !leaves(program_, access, dim).any(), buffer.name,
               " can be left along ", buffer.dims[dim].axis, " without a guard");
     }
-    if (global) {
-      check(use == Use::read || buffer.written, buffer.name, " is written and not marked so");
-    } else {
-      check(use == Use::write || written_.count(memory_of(program_, access.buffer)) != 0,
-            buffer.name, " is read before it is written");
-    }
+    check(!global || use == Use::read || buffer.written, buffer.name,
+          " is written and not marked so");
+    check_read(access, use);
   }
 
   void check_statement(const For& s) {
@@ -152,6 +190,7 @@ class Verifier {
     walk(s.body);
     loops_.pop_back();
     leave(s.var);
+    if (written_.gives_way()) next_turn(s.body);
   }
 
   void enter(int var) {
@@ -272,7 +311,8 @@ class Verifier {
   const bool guarded_;
   const Statement* current_ = nullptr;
   std::vector<int> own_;
-  std::set<int> scope_, written_;
+  std::set<int> scope_;
+  Written written_;
   std::vector<const For*> loops_;
   bool in_prefetch_ = false;
 };

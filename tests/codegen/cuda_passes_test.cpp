@@ -84,5 +84,62 @@ TEST_CASE("buffers share bytes only across a barrier") {
   CHECK_THROWS_AS(verify_sync(program), InternalError);
 }
 
+TEST_CASE("points of one statement come in no order") {
+  TileProgram program = through_shared(false);
+  // In place it may be, but for what another point writes.
+  Copy within = std::get<Copy>(program.body[0]);
+  within.source = within.destination;
+  program.body.insert(program.body.begin() + 1, within);
+  CHECK_NOTHROW(verify_sync(program));
+  std::get<Copy>(program.body[1]).source.index[0] = Index{63, {{0, -1}}};
+  CHECK_THROWS_WITH(verify_sync(program), Catch::Contains("no barrier between"));
+}
+
+TEST_CASE("barriers that part nothing go") {
+  TileProgram program = through_shared(true);
+  sync(program);
+  program.body.insert(program.body.begin(), Barrier{});
+  program.body.push_back(Barrier{});
+  For loop;
+  loop.var = program.add_var({"turn", VarKind::loop, Extent::constant(3)});
+  loop.body = std::move(program.body);
+  program.body = {loop};
+  CHECK_NOTHROW(verify_sync(program));
+  spare_barriers(program);
+  // One before the tile is read, one before it is written again.
+  program.body = std::get<For>(program.body[0]).body;
+  CHECK(barriers(program) == 2);
+}
+
+TEST_CASE("fragments are dealt out as they lie") {
+  TileProgram program = through_shared(false);
+  CHECK_NOTHROW(verify_place(program));
+  Buffer& tile = program.buffers[2];
+  tile.space = Space::fragment;
+  tile.layout = *layout_of(program.body[0]);
+  CHECK_NOTHROW(verify_place(program));
+  const auto fails = [&](const std::string& message, const std::function<void(Layout&)>& change) {
+    TileProgram wrong = program;
+    change(**layout_of(wrong.body[1]));
+    INFO(message);
+    CHECK_THROWS_WITH(verify_place(wrong), Catch::Contains(message));
+  };
+  fails("dealt out otherwise", [](Layout& layout) { std::swap(layout.lanes[0], layout.lanes[1]); });
+  fails("without a thread, or with two", [](Layout& layout) { layout.lanes[0] = {}; });
+  fails("other threads than the block has", [](Layout& layout) { layout.warps.push_back({}); });
+  fails("other extents", [](Layout& layout) { layout.extents[0] = 32; });
+  std::get<Copy>(program.body[1]).source.index[0] = Index{63, {{0, -1}}};
+  CHECK_THROWS_WITH(verify_place(program), Catch::Contains("not walked from end to end"));
+}
+
+TEST_CASE("passes leave what a kernel is given as it is") {
+  TileProgram program = through_shared(false);
+  const std::vector<CudaPass> shifts{
+      {"shift", [](TileProgram& p, const CudaTarget&) { ++p.buffers[0].dims[0].extent.offset; },
+       [](const TileProgram&, const CudaTarget&) {}}};
+  CHECK_THROWS_WITH(run_passes(program, CudaTarget{}, shifts),
+                    Catch::Contains("has become another"));
+}
+
 }  // namespace
 }  // namespace krait

@@ -96,6 +96,54 @@ TEST_CASE("the verifier names what is wrong", "[codegen][verify]") {
   });
 }
 
+TEST_CASE("the verifier follows what stands in memory on chip", "[codegen][verify]") {
+  // Half of the tile is written, all of it is read.
+  broken("tile is read where it was not written", [](Sound& s) {
+    s.in.domain = {s.build.var("half", 8)};
+    s.in.destination.index[0] = Index::variable(s.in.domain[0]);
+    s.in.source.index[0] = Index::variable(s.chunk, 16) + Index::variable(s.in.domain[0]);
+  });
+  broken("part has two elements in one place", [](Sound& s) {
+    const int part = s.build.chip("part", DType::f32, {4, 4});
+    s.build.program.buffers[part].dims[0].stride.constant = 3;
+  });
+  const auto beside = [](Sound& s, std::int64_t offset, bool before) {
+    const int other = s.build.chip("other", DType::f32, {16});
+    s.build.program.buffers[s.tile].scratch_offset = 0;
+    s.build.program.buffers[other].scratch_offset = offset;
+    Fill fill;
+    fill.domain = {s.i};
+    fill.destination = s.build.at(other, {s.i});
+    s.loop.body = before ? std::vector<Statement>{fill, s.in, s.add, s.out}
+                         : std::vector<Statement>{s.in, s.add, fill, s.out};
+    s.build.program.body = {s.loop};
+  };
+  Sound taken;
+  beside(taken, 32, false);
+  CHECK_THROWS_WITH(verify(taken.build.program),
+                    Contains("tile is read, but its bytes are taken by other"));
+  Sound apart;
+  beside(apart, 64, false);
+  CHECK_NOTHROW(verify(apart.build.program));
+  Sound earlier;
+  beside(earlier, 0, true);
+  CHECK_NOTHROW(verify(earlier.build.program));
+  // Read before it is written again, a turn later.
+  Sound later;
+  beside(later, 0, false);
+  Fill first;
+  first.domain = {later.i};
+  first.destination =
+      later.build.at(static_cast<int>(later.build.program.buffers.size()) - 1, {later.i});
+  MapTile last = later.add;
+  last.operands = {first.destination};
+  last.destinations = {later.out.destination};
+  later.loop.body = {last, later.in, later.add, later.out};
+  later.build.program.body = {first, later.loop};
+  CHECK_THROWS_WITH(verify(later.build.program),
+                    Contains("other is read, but its bytes are taken by tile"));
+}
+
 TEST_CASE("the verifier checks products and scans", "[codegen][verify]") {
   Build build("product");
   const int a = build.chip("a", DType::f32, {4, 4}), b = build.chip("b", DType::f64, {4, 4}),
