@@ -35,8 +35,8 @@ void vectorize(TileProgram& program);
 /// the program's, fragments that a statement deals out otherwise than they lie. Throws
 /// InternalError with the statement.
 void verify_place(const TileProgram& program);
-/// Threads that meet in shared memory, or in global memory that the kernel writes, without a barrier
-/// between. Throws InternalError that names both statements.
+/// Threads that meet in shared memory, or in global memory that the kernel writes, without a
+/// barrier between. Throws InternalError that names both statements.
 void verify_sync(const TileProgram& program);
 /// What asynchronous copies do at any turn of any loop: a slot that is read while its copy may be
 /// under way (no wait, or one that is early), before other threads' copies are sure to be there (no

@@ -268,7 +268,8 @@ std::optional<Meetings::Pair> Meetings::walk(const std::vector<Event>& events,
       const std::vector<Seen> before = since;
       if (auto found = walk(event.body, since)) return found;
       for (Seen& seen : since)
-        if (seen.touch->stage_var == event.loop_var) seen.turn = turn_before(*seen.touch, seen.turn);
+        if (seen.touch->stage_var == event.loop_var)
+          seen.turn = turn_before(*seen.touch, seen.turn);
       if (auto found = walk(event.body, since)) return found;
       for (Seen& seen : since)
         if (seen.touch->stage_var == event.loop_var) seen.turn = -1;

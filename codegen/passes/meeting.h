@@ -38,8 +38,8 @@ std::vector<Touch> touches_of(const TileProgram& program, const Statement& state
 void next_turn(std::vector<Touch>& touches, int var);
 void no_turn(std::vector<Touch>& touches, int var);
 
-/// Whether `later` must not come after `earlier`, whose turn is counted from the current one by now,
-/// without a barrier.
+/// Whether `later` must not come after `earlier`, whose turn is counted from the current one by
+/// now, without a barrier.
 bool meet(const Touch& earlier, int turn, const Touch& later);
 inline bool meet(const Touch& earlier, const Touch& later) {
   return meet(earlier, earlier.turn, later);

@@ -116,7 +116,7 @@ void Device::start() {
 Device::~Device() {
   const bool lost = call<CUresult (*)()>("cuCtxSynchronize")() != CUDA_SUCCESS;
   if (!lost) {
-    for (CUmodule module : modules_) call<CUresult (*)(CUmodule)>("cuModuleUnload")(module);
+    unload();
     uint64_t alive[7] = {};
     call<decltype(&cuda_emulator_alive)>("cuda_emulator_alive")(alive);
     static const char* const names[] = {"allocations", "modules", "streams",
@@ -155,6 +155,11 @@ CUfunction Device::load(const std::string& ptx, const std::string& kernel) {
                       &function, module, kernel.c_str()),
                   ("cuModuleGetFunction of " + kernel).c_str());
   return function;
+}
+
+void Device::unload() {
+  for (CUmodule module : modules_) call<CUresult (*)(CUmodule)>("cuModuleUnload")(module);
+  modules_.clear();
 }
 
 void Device::allow_shared(CUfunction function, unsigned bytes) {

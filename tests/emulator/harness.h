@@ -69,10 +69,15 @@ class Device {
   template <class... Args>
   void run(CUfunction function, std::vector<unsigned> grid, std::vector<unsigned> block,
            unsigned shared, Args... args);
-  // A module stays loaded until the device goes. Requires success.
+  // The same as launch, with the addresses of the arguments.
+  CUresult launch_with(CUfunction function, const std::vector<unsigned>& grid,
+                       const std::vector<unsigned>& block, unsigned shared, void** arguments);
+  // A module stays loaded until the device goes, or until unload(). Requires success.
   CUfunction load(const std::string& ptx, const std::string& kernel);
   // The module of the last load, for cuModuleGetGlobal and the like.
   CUmodule module() const { return modules_.empty() ? nullptr : modules_.back(); }
+  // All modules.
+  void unload();
   // Opts in for that much dynamic shared memory. Requires success.
   void allow_shared(CUfunction function, unsigned bytes);
   // After a fault the context is lost: makes a new one (buffers and functions are gone).
@@ -83,8 +88,6 @@ class Device {
 
  private:
   void start();
-  CUresult launch_with(CUfunction function, const std::vector<unsigned>& grid,
-                       const std::vector<unsigned>& block, unsigned shared, void** arguments);
 
   int major_, minor_;
   uint64_t seed_ = 0;
