@@ -72,11 +72,11 @@ void build_remade(Values& values, const Remade& remade) {
   builder.take(std::move(inner));
 }
 
-BuiltKernel build(const Plan& plan, int number, std::int64_t product_block) {
+BuiltKernel build(const Plan& plan, int number, const ProductBlocks& blocks) {
   const PlannedKernel& kernel = plan.kernels.at(number);
   switch (kernel.kind) {
     case PlannedKernel::Kind::finish: return build_finish(plan, kernel);
-    case PlannedKernel::Kind::product: return build_product(plan, kernel, product_block);
+    case PlannedKernel::Kind::product: return build_product(plan, kernel, blocks);
     default: return build_fused(plan, kernel);
   }
 }

@@ -12,13 +12,23 @@ struct BuiltKernel {
   std::vector<int> objects;
 };
 
-/// Positions of a block of rows, columns or sums of a product of its own. On the host an operand's
-/// block is used as often as the other one is wide, and all three lie in the second cache together;
-/// on a GPU they lie in shared memory, of which the least part has 64 KiB.
-inline constexpr std::int64_t host_product_block = 128, gpu_product_block = 64;
+/// How a product of its own is cut: positions of a block of its rows and of its columns, and of
+/// what it sums over at a time. `warps`: threads of a block by 32, 0 on the host.
+struct ProductBlocks {
+  std::int64_t free = 128, sum = 128;
+  int warps = 0;
+};
+
+/// On the host an operand's block is used as often as the other one is wide, and all three lie in
+/// the second cache together.
+inline constexpr ProductBlocks host_product_blocks{};
+/// On a GPU each thread holds up to 64 results of a block, and operands lie in shared memory, of
+/// which the least part has 64 KiB. Blocks are wide where enough of them are left for a large part.
+/// `most_warps`: that a block may have.
+ProductBlocks gpu_product_blocks(const Plan& plan, int kernel, int most_warps);
 
 /// Any kernel of the plan; a product becomes a blocked product of its own, for machines without a
 /// library. Throws UsageError where a node needs what no tile statement can do yet.
-BuiltKernel build(const Plan& plan, int kernel, std::int64_t product_block = host_product_block);
+BuiltKernel build(const Plan& plan, int kernel, const ProductBlocks& blocks = host_product_blocks);
 
 }  // namespace krait

@@ -95,6 +95,7 @@ bool has_product_shape(const Builder& builder, int node);
 std::optional<Mma> product_statement(Values& values, int node);
 
 BuiltKernel build_finish(const Plan& plan, const PlannedKernel& kernel);
-BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel, std::int64_t block_size);
+BuiltKernel build_product(const Plan& plan, const PlannedKernel& kernel,
+                          const ProductBlocks& blocks);
 
 }  // namespace krait

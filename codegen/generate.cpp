@@ -54,9 +54,9 @@ Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
 }
 
 /// What a kernel is before any pass of a device: its program and what stands behind its pointers.
-BuiltKernel begin(const Plan& plan, int index, std::int64_t product_block,
+BuiltKernel begin(const Plan& plan, int index, const ProductBlocks& blocks,
                   GeneratedKernel& kernel) {
-  BuiltKernel built = build(plan, index, product_block);
+  BuiltKernel built = build(plan, index, blocks);
   for (const StatePair& state : plan.graph.states()) {
     const auto pointer = [&](MemoryObject::Kind kind, const std::string& name) {
       const int object = plan.find_object(kind, name);
@@ -95,7 +95,7 @@ std::string file_of(const Plan& plan, int kernel) {
 GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& target,
                               const PassObserver& after) {
   GeneratedKernel kernel;
-  BuiltKernel built = begin(plan, index, host_product_block, kernel);
+  BuiltKernel built = begin(plan, index, host_product_blocks, kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, host_passes(), after);
   kernel.source = emit_llvm(built.program, target);
@@ -128,16 +128,17 @@ CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
 }
 
 void require_fit(const Plan& plan, int index, const CudaTarget& device) {
-  TileProgram program = build(plan, index, gpu_product_block).program;
+  const CudaTarget target = target_of(plan, device);
+  TileProgram program = build(plan, index, gpu_product_blocks(plan, index, target.warps)).program;
   program.name = without_number(program.name);
-  run_passes(program, target_of(plan, device), cuda_passes());
+  run_passes(program, target, cuda_passes());
 }
 
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
                               const std::vector<CudaPass>& passes, const PassObserver& after) {
   const CudaTarget target = target_of(plan, device);
   GeneratedKernel kernel;
-  BuiltKernel built = begin(plan, index, gpu_product_block, kernel);
+  BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, passes, after);
   Schedule keys = obeyed(plan, plan.kernels[index]);

@@ -88,6 +88,8 @@ class Device {
   virtual void require_reachable(const void* memory, const std::string& what) const = 0;
 
   // -------------------------------------------------------------------------------------- kernels
+  /// A plan of any device, as this one runs it.
+  virtual Plan adapted(Plan plan) const { return plan; }
   /// Whether a kernel of kind product goes to a library. Throws EnvironmentError where the schedule
   /// asks for one that is not there.
   virtual bool uses_library(const Plan& plan, const PlannedKernel& kernel) const = 0;

@@ -67,6 +67,7 @@ std::vector<std::int64_t> key_of(BoundTensors tensors) {
 
 Executor::Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled)
     : plan_(std::move(plan)), device_(std::move(device)) {
+  plan_ = device_->adapted(std::move(plan_));
   verify(plan_);
   merged_ = merged_dims(plan_);
   for (const PlannedKernel& kernel : plan_.kernels) {

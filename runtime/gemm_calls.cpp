@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "dsl/error.h"
+#include "schedules/fuse_bias.h"
 
 namespace krait {
 namespace {
@@ -205,6 +206,14 @@ GemmCalls gemm_calls(const Plan& plan, const PlannedKernel& kernel, const Sizes&
     std::swap(calls.a, calls.b);
     std::swap(calls.a_offset, calls.b_offset);
     for (GemmCalls::Loop& loop : calls.loops) std::swap(loop.a, loop.b);
+  }
+  if (kernel.nodes.size() == 2) {
+    const Value vector = bias_of(graph, kernel);
+    const Side bias = side_of(plan, kernel.loads.at(vector).at(0), vector, sizes, strides);
+    KRAIT_ASSERT(!swapped && calls.shape.n == size(graph.type(vector).axes.at(0)), kernel.name,
+                 " has other columns than its bias");
+    calls.bias = bias.view->object;
+    calls.bias_offset = bias.offset;
   }
   return calls;
 }

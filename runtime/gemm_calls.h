@@ -33,6 +33,9 @@ struct GemmCalls {
   DType dtype = DType::f32;
   int a = -1, b = -1, c = -1;  // objects
   std::int64_t a_offset = 0, b_offset = 0, c_offset = 0;
+  /// A vector of n elements, side by side, that is added to every row of c; -1: none.
+  int bias = -1;
+  std::int64_t bias_offset = 0;
   std::vector<Loop> loops;
 };
 

@@ -97,14 +97,14 @@ struct Remade {
   std::map<Value, std::vector<View>> loads;
 };
 
-/// fused: a tile program. product: a library GEMM, a Contract of two operands. finish: adds up
+/// fused: a tile program. product: a GEMM, a Contract and perhaps a bias. finish: adds up
 /// partials in the order of their axes, or takes the largest; partials of one kernel that differ in
 /// nothing but their values.
 struct PlannedKernel {
   enum class Kind : std::uint8_t { fused, product, finish };
   Kind kind = Kind::fused;
   std::string name;
-  /// Computed here, in order. A product has one.
+  /// Computed here, in order. A product has one, or the Contract and the Map that adds a bias.
   std::vector<int> nodes;
   std::vector<AxisMapping> mapping;  // grid first, then loops, outermost first
   std::vector<Digit> digits;

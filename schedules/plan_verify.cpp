@@ -215,7 +215,7 @@ class PlanVerifier {
     for (const Partial& partial : kernel_->partials) done_.insert({partial.value, partial.object});
     KRAIT_ASSERT(!kernel_->stores.empty() || !kernel_->partials.empty(), kernel_->name,
                  " writes nothing");
-    KRAIT_ASSERT(kernel_->kind != Kind::product || kernel_->nodes.size() == 1, kernel_->name,
+    KRAIT_ASSERT(kernel_->kind != Kind::product || kernel_->nodes.size() <= 2, kernel_->name,
                  " is a product of ", kernel_->nodes.size(), " nodes");
     if (kernel_->kind != Kind::finish) return;
     KRAIT_ASSERT(!kernel_->partials.empty(), kernel_->name, " adds up nothing");

@@ -97,7 +97,8 @@ CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& o
 void CudaEmitter::store_vector(const CudaOperand& operand, const std::string& array, int width,
                                int vector_var) {
   if (operand.wide_elements == width && operand.wide_var == vector_var) {
-    const std::string function = "store" + std::to_string(width);
+    const std::string function =
+        "store" + std::to_string(width) + (operand.buffer->space == Space::global ? "_global" : "");
     prelude_.insert(function);
     const std::string guard = condition(operand);
     w_.line((guard.empty() ? "" : "if (" + guard + ") ") + function + "(&" + operand.base + "[" +

@@ -32,17 +32,20 @@ void CudaEmitter::emit(const Mma& s) {
   const int inner = s.sum.back();
   const auto [width_, vector_var] = vector_of(layout, vars);
   const int width = width_;
-  // Vectors along the sum where an operand lies so, else along its columns.
+  // Vectors along the sum where an operand lies so, else along its rows or columns.
   struct Side {
     CudaOperand operand;
     Share share;
     const char* name;
-    bool along_sum = false, along_vector = false;
+    bool along_sum = false;
+    int vector = -1;  // the register loop that a load takes at once
   };
   const auto side = [&](const Access& access, const std::vector<int>& others, const char* name) {
     Side made{operand(access, all), {}, name};
     made.along_sum = made.operand.wide_elements > 1 && made.operand.wide_var == inner;
-    made.along_vector = made.operand.wide_elements > 1 && !made.along_sum;
+    if (made.operand.wide_elements > 1 && !made.along_sum)
+      made.vector = layout.side_by_side(static_cast<int>(
+          std::find(vars.begin(), vars.end(), made.operand.wide_var) - vars.begin()));
     for (std::size_t i = 0; i < layout.registers.size(); ++i)
       if (const int var = vars[static_cast<std::size_t>(layout.registers[i].dim)];
           one_of(var, s.batch) || !one_of(var, others)) {
@@ -58,7 +61,9 @@ void CudaEmitter::emit(const Mma& s) {
   const std::string element_type = type_of(type);
   // Halves are summed in f32 and rounded once.
   const bool fragment = destination.buffer->space == Space::fragment;
-  const bool direct = fragment && type != DType::bf16 && type != DType::f16;
+  // The host adds up what one statement sums before it adds that to what is there.
+  const bool apart = s.accumulate && target_.exact;
+  const bool direct = fragment && !apart && type != DType::bf16 && type != DType::f16;
   const std::string acc = direct ? destination.base : "acc";
   const std::string count = std::to_string(layout.registers_per_thread());
 
@@ -73,9 +78,12 @@ void CudaEmitter::emit(const Mma& s) {
     if (sum == "0") return sum;
     if (clamp && layout.padded(static_cast<int>(d))) {
       // A vector starts at a multiple of its width.
-      const bool vector =
-          width > 1 && layout.registers[0].dim == static_cast<int>(d) && registers_.count(0) == 0;
-      return "min(" + sum + ", " + std::to_string(layout.extents[d] - (vector ? width : 1)) + ")";
+      const int loop = layout.side_by_side(static_cast<int>(d));
+      const bool vector = loop >= 0 && registers_.count(loop) == 0;
+      return "min(" + sum + ", " +
+             std::to_string(layout.extents[d] -
+                            (vector ? layout.registers[static_cast<std::size_t>(loop)].count : 1)) +
+             ")";
     }
     return sum.find(' ') == std::string::npos ? sum : "(" + sum + ")";
   };
@@ -129,7 +137,7 @@ void CudaEmitter::emit(const Mma& s) {
     open_loops(every, -1);
     set_vars(false);
     std::string start = literal(0, type);
-    if (s.accumulate) {
+    if (s.accumulate && !apart) {
       // Padding must not read what another thread writes.
       const std::string in_tile = inside();
       start = in_tile.empty()
@@ -157,7 +165,7 @@ void CudaEmitter::emit(const Mma& s) {
             std::to_string(step) + "];");
     const int before = w_.depth();
     registers_.clear();
-    open_loops(of->share.loops, of->along_vector ? 0 : -1);
+    open_loops(of->share.loops, of->vector);
     set_vars(true);
     if (of->along_sum) {
       prelude_.insert("load4");
@@ -171,17 +179,19 @@ void CudaEmitter::emit(const Mma& s) {
         values_[inner] = "(" + old + " + kk)";
       }
       const std::string k = step > 1 ? "kk" : "0";
-      if (of->along_vector) {
-        const std::string load = "load" + std::to_string(width);
+      if (of->vector >= 0) {
+        const std::string elements = std::to_string(of->operand.wide_elements);
+        const std::string load = "load" + elements;
+        const std::string term = array + "_term";
         prelude_.insert(load);
-        w_.line(element_type + " term[" + std::to_string(width) + "];");
-        w_.line(load + "(term, &" + of->operand.base + "[" + address(of->operand) + "], " +
+        w_.line(element_type + " " + term + "[" + elements + "];");
+        w_.line(load + "(" + term + ", &" + of->operand.base + "[" + address(of->operand) + "], " +
                 of->operand.wide + ");");
         w_.line("#pragma unroll");
-        registers_[0] = "i";
-        w_.line("for (int i = 0; i < " + std::to_string(width) + "; ++i) " + array + "[" +
-                number_in(of->share.loops) + "][" + k + "] = term[i];");
-        registers_.erase(0);
+        registers_[of->vector] = "i";
+        w_.line("for (int i = 0; i < " + elements + "; ++i) " + array + "[" +
+                number_in(of->share.loops) + "][" + k + "] = " + term + "[i];");
+        registers_.erase(of->vector);
       } else {
         w_.line(array + "[" + number_in(of->share.loops) + "][" + k +
                 "] = " + element(of->operand, "0") + ";");
@@ -206,7 +216,7 @@ void CudaEmitter::emit(const Mma& s) {
   close_all(open_depth);
   for (int var : s.sum) values_.erase(var);
   if (!direct) {
-    const bool wide = destination.wide_elements > 1;
+    const bool wide = destination.wide_elements > 1 && !apart;
     open_loops(every, wide ? 0 : -1);
     set_vars(false);
     if (const std::string in_tile = inside(); !in_tile.empty()) w_.open("if (" + in_tile + ")");
@@ -219,7 +229,8 @@ void CudaEmitter::emit(const Mma& s) {
       registers_.erase(0);
       store_vector(destination, "out", width, vector_var);
     } else {
-      store(destination, "acc[" + number_in(every) + "]");
+      const std::string old = apart ? element(destination, "0") + " + " : "";
+      store(destination, old + "acc[" + number_in(every) + "]");
     }
   }
   close_all(depth);

@@ -18,8 +18,8 @@ const std::set<std::string> reserved{
     "throw",   "true",     "try",      "typedef", "typename", "union",    "unsigned",  "using",
     "virtual", "void",     "volatile", "while",   "xor",      "abs",      "min",       "max",
     "i64",     "u64",      "DEV",      "Four",    "Two",      "tid",      "rest",      "scratch",
-    "acc",     "lhs",      "rhs",      "running", "lost",     "term",     "kk",        "i",
-    "wide"};
+    "acc",     "lhs",      "rhs",      "running", "lost",     "lhs_term", "rhs_term",  "kk",
+    "i",       "term",     "wide"};
 
 bool is_register_loop(const std::string& name) {
   return name.size() > 1 && name[0] == 'r' &&

@@ -312,6 +312,18 @@ std::vector<Function> make_functions(bool exact) {
        "  }\n"
        "}\n",
        {"Four"}},
+      {"store4_global",
+       "// Written out, since compilers make four stores of both ways.\n"
+       "DEV void store4_global(float* p, const float (&x)[4], bool wide) {\n"
+       "  if (wide) {\n"
+       "    asm volatile(\"st.global.v4.f32 [%0], {%1, %2, %3, %4};\"\n"
+       "                 :: \"l\"(p), \"f\"(x[0]), \"f\"(x[1]), \"f\"(x[2]), \"f\"(x[3]) : "
+       "\"memory\");\n"
+       "  } else {\n"
+       "    p[0] = x[0], p[1] = x[1], p[2] = x[2], p[3] = x[3];\n"
+       "  }\n"
+       "}\n",
+       {}},
       {"load2",
        "DEV void load2(float (&x)[2], const float* p, bool wide) {\n"
        "  if (wide) {\n"
@@ -368,6 +380,16 @@ std::vector<Function> make_functions(bool exact) {
        "template <int pending>\n"
        "DEV void wait_for_copies() {\n"
        "  asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(pending) : \"memory\");\n"
+       "}\n",
+       {}},
+      {"store2_global",
+       "DEV void store2_global(float* p, const float (&x)[2], bool wide) {\n"
+       "  if (wide) {\n"
+       "    asm volatile(\"st.global.v2.f32 [%0], {%1, %2};\"\n"
+       "                 :: \"l\"(p), \"f\"(x[0]), \"f\"(x[1]) : \"memory\");\n"
+       "  } else {\n"
+       "    p[0] = x[0], p[1] = x[1];\n"
+       "  }\n"
        "}\n",
        {}},
       {"add_to_pair",

@@ -37,7 +37,7 @@ class Placer {
   Placer(TileProgram& program, const CudaTarget& target) : program_(program), target_(target) {}
 
   void run() {
-    program_.warps = warps();
+    program_.warps = program_.warps > 0 ? std::min(program_.warps, target_.warps) : warps();
     scalars();
     for_each_statement(program_.body, [&](Statement& statement) {
       if (Mma* mma = std::get_if<Mma>(&statement)) mma->layout = product_layout(*mma);
@@ -56,7 +56,8 @@ class Placer {
     return all;
   }
 
-  /// As many as give every thread eight points of the largest statement, at least one.
+  /// Where the program wishes for none: as many as give every thread eight points of the largest
+  /// statement, at least one.
   int warps() const {
     std::int64_t most = 1;
     visit_statements(program_.body, [&](const Statement& statement) {
@@ -143,11 +144,15 @@ class Placer {
     std::int64_t points = 1;
     for (std::int64_t size : sizes) points *= size;
     const std::int64_t each = std::max<std::int64_t>(1, points / (32 * program_.warps));
-    // Four columns and up to eight rows a thread. Columns that the right operand holds side by side
-    // are one vector; others lie far apart, so that neighbouring lanes read neighbouring rows.
+    // Four columns, or eight where there are so many results, and up to eight rows a thread.
+    // Columns that the right operand holds side by side come in vectors of four; others lie far
+    // apart, so that neighbouring lanes read neighbouring rows.
+    constexpr std::int64_t vector = 4, square = 8;
+    const std::int64_t most_columns = each >= square * square ? square : vector;
     const int columns = mma.columns.empty() ? -1 : mma.columns.back();
     const int rows = mma.rows.empty() ? -1 : mma.rows.back();
-    const std::int64_t wide = columns < 0 ? 1 : std::min<std::int64_t>({4, each, extent(columns)});
+    const std::int64_t wide =
+        columns < 0 ? 1 : std::min<std::int64_t>({most_columns, each, extent(columns)});
     const std::int64_t high =
         rows < 0 ? 1
                  : std::min<std::int64_t>(
@@ -161,9 +166,39 @@ class Placer {
     const auto power = [](std::int64_t n) {
       return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
     };
-    if (columns >= 0 && !side_by_side) first.push_back({dim_of(columns), 1, power(wide)});
+    const std::int64_t near = side_by_side ? std::min(vector, power(wide)) : 1;
+    if (columns >= 0) first.push_back({dim_of(columns), 1, power(wide) / near});
     if (rows >= 0) first.push_back({dim_of(rows), 1, power(high)});
-    return deal(sizes, order, side_by_side ? power(wide) : 1, program_.warps, first);
+    const Layout layout = deal(sizes, order, near, program_.warps, first);
+    // Rows that the left operand holds side by side are a vector too, where no other product has a
+    // say in who holds what.
+    const bool rows_side_by_side = rows >= 0 && stride_along(mma.left, rows) == 1;
+    return rows_side_by_side && products() == 1 ? brought_together(layout, dim_of(rows)) : layout;
+  }
+
+  int products() const {
+    int count = 0;
+    visit_statements(program_.body, [&](const Statement& statement) {
+      count += std::holds_alternative<Mma>(statement) ? 1 : 0;
+    });
+    return count;
+  }
+
+  /// The same points for each warp, but four that a thread has far apart along the dimension stand
+  /// side by side.
+  static Layout brought_together(Layout layout, int dim) {
+    constexpr std::int64_t wide = 4;
+    const auto kept = std::find_if(layout.registers.begin(), layout.registers.end(),
+                                   [&](const Layout::Loop& loop) { return loop.dim == dim; });
+    if (kept == layout.registers.end() || kept->count % wide != 0 || kept->stride == 1)
+      return layout;
+    for (auto* bits : {&layout.lanes, &layout.warps})
+      for (Layout::Bit& bit : *bits)
+        if (bit.dim == dim) bit.stride *= wide;
+    const Layout::Loop rest{dim, kept->stride * wide, kept->count / wide};
+    *kept = {dim, 1, wide};
+    if (rest.count > 1) layout.registers.insert(kept + 1, rest);
+    return layout;
   }
 
   // ----------------------------------------------------------------------------------- fragments

@@ -6,8 +6,9 @@
 // of tensors and strides that are arguments are left to a test that the kernel makes once a
 // statement, noted beside the width. Operands of a product run along the sum where they can.
 // Why here: last, when shared memory has its places and its rows are moved apart.
-// Limits: f32; guards may not run along the neighbours; sums by scans go one by one. The verifier
-// knows nothing of how a width was found: it asks what every lane, warp and register adds.
+// Limits: f32; guards may not part neighbours: their bounds are multiples; sums by scans go one by
+// one. The verifier knows nothing of how a width was found: it asks what every lane, warp and
+// register adds.
 #include <algorithm>
 #include <map>
 
@@ -44,9 +45,19 @@ Move move_along(const TileProgram& program, const Access& access, int var) {
   return move;
 }
 
-bool guarded_along(const Access& access, int var) {
+/// Whether a bound may lie between `elements` neighbours along `var`: not where they start at a
+/// multiple of their number and the bound is one too.
+bool parted_along(const TileProgram& program, const Access& access, int var, int elements) {
+  const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
   return std::any_of(access.guarded.begin(), access.guarded.end(), [&](int dim) {
-    return access.index[static_cast<std::size_t>(dim)].factor_of(var) != 0;
+    const Index& index = access.index[static_cast<std::size_t>(dim)];
+    if (index.factor_of(var) == 0) return false;
+    const Extent& bound = buffer.dims[static_cast<std::size_t>(dim)].extent;
+    if (!bound.is_constant() || bound.offset % elements != 0 || index.constant % elements != 0)
+      return true;
+    return std::any_of(index.terms.begin(), index.terms.end(), [&](const Index::Term& term) {
+      return term.var == var ? term.factor != 1 : term.factor % elements != 0;
+    });
   });
 }
 
@@ -94,7 +105,7 @@ Wide width_along(const TileProgram& program, const Access& access, const std::ve
   const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
   const bool shared = buffer.space == Space::shared;
   if ((!shared && buffer.space != Space::global) || buffer.dtype != DType::f32 || elements == 1 ||
-      guarded_along(access, var))
+      parted_along(program, access, var, elements))
     return {};
   const Move along = move_along(program, access, var);
   if (along.constant != 1 || !along.arguments.empty()) return {};
@@ -144,8 +155,12 @@ class Vectorizer {
       for (Access* operand : {&s.left, &s.right}) {
         if (extent(s.sum.back()) % 4 == 0)
           operand->wide = width_along(program_, *operand, all, s.sum.back(), 4);
-        if (operand->wide.elements == 1 && var >= 0)
-          operand->wide = width_along(program_, *operand, all, var, s.layout->neighbours());
+        const std::vector<int> vars = points_of(statement).vars;
+        for (std::size_t d = 0; d < vars.size() && operand->wide.elements == 1; ++d)
+          if (const int loop = s.layout->side_by_side(static_cast<int>(d)); loop >= 0)
+            operand->wide = width_along(
+                program_, *operand, all, vars[d],
+                static_cast<int>(s.layout->registers[static_cast<std::size_t>(loop)].count));
       }
       if (var >= 0)
         s.destination.wide = width_along(program_, s.destination, points_of(statement).vars, var,
@@ -187,20 +202,29 @@ class Checker {
                 ? base_is_multiple(program_, access, points_.all(), wide.elements)
                 : wide.address_tested,
             access, "nothing says that its first element is aligned");
-    require(!guarded_along(access, wide.var), access, "a guard may part its neighbours");
+    require(!parted_along(program_, access, wide.var, wide.elements), access,
+            "a guard may part its neighbours");
     if (one_of(wide.var, points_.summed)) {
       const auto size = program_.vars[static_cast<std::size_t>(wide.var)].extent.offset;
       require(size % wide.elements == 0, access, "the sum does not divide");
     } else {
-      const bool side_by_side =
-          (*layout)->neighbours() == wide.elements &&
-          points_.vars[static_cast<std::size_t>((*layout)->registers[0].dim)] == wide.var;
-      require(side_by_side, access, "a thread holds no such neighbours");
+      const int loop = neighbour_loop(**layout, wide.var);
+      require(loop >= 0 &&
+                  (*layout)->registers[static_cast<std::size_t>(loop)].count == wide.elements &&
+                  (loop == 0 || std::holds_alternative<Mma>(statement_)),
+              access, "a thread holds no such neighbours");
     }
     check_points(**layout, access);
   }
 
  private:
+  int neighbour_loop(const Layout& layout, int var) const {
+    const auto found = std::find(points_.vars.begin(), points_.vars.end(), var);
+    return found == points_.vars.end()
+               ? -1
+               : layout.side_by_side(static_cast<int>(found - points_.vars.begin()));
+  }
+
   void require(bool holds, const Access& access, const char* why) const {
     KRAIT_ASSERT(holds, "tile program ", program_.name, ": ", access.wide.elements, " at once of ",
                  program_.buffers[static_cast<std::size_t>(access.buffer)].name, ": ", why, "\n",
@@ -236,13 +260,14 @@ class Checker {
     for (const auto* bits : {&layout.lanes, &layout.warps})
       for (const Layout::Bit& bit : *bits) check_at(bit.dim, bit.stride);
     const bool along_registers = !one_of(access.wide.var, points_.summed);
+    const int at = neighbour_loop(layout, access.wide.var);
     for (std::size_t i = 0; i < layout.registers.size(); ++i) {
       const Layout::Loop& loop = layout.registers[i];
-      const std::int64_t step = along_registers && i == 0 ? elements : 1;
+      const std::int64_t step = along_registers && static_cast<int>(i) == at ? elements : 1;
       if (loop.count > step) check_at(loop.dim, step * loop.stride);
     }
     if (!along_registers) return;
-    const Layout::Loop& side = layout.registers[0];
+    const Layout::Loop& side = layout.registers[static_cast<std::size_t>(at)];
     const Move start = sum_at(origin, moves);
     for (int next = 1; next < elements; ++next) {
       std::vector<std::int64_t> point = origin;

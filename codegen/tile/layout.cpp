@@ -15,11 +15,18 @@ std::int64_t Layout::registers_per_thread() const {
 }
 
 int Layout::neighbours() const {
-  if (registers.empty()) return 1;
-  const Loop& first = registers[0];
-  const bool fits = first.stride == 1 && (first.count == 4 || first.count == 2) &&
-                    extents[static_cast<std::size_t>(first.dim)] % first.count == 0;
-  return fits ? static_cast<int>(first.count) : 1;
+  if (registers.empty() || side_by_side(registers[0].dim) != 0) return 1;
+  return static_cast<int>(registers[0].count);
+}
+
+int Layout::side_by_side(int dim) const {
+  for (std::size_t i = 0; i < registers.size(); ++i) {
+    const Loop& loop = registers[i];
+    if (loop.dim == dim && loop.stride == 1 && (loop.count == 4 || loop.count == 2) &&
+        extents[static_cast<std::size_t>(dim)] % loop.count == 0)
+      return static_cast<int>(i);
+  }
+  return -1;
 }
 
 std::vector<std::int64_t> Layout::point(std::int64_t reg, int lane, int warp) const {

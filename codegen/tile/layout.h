@@ -43,6 +43,9 @@ struct Layout {
   /// Positions along registers[0].dim that a thread holds side by side and that one access may
   /// take at once: 2 or 4, none of them padding; else 1.
   int neighbours() const;
+  /// The register loop that gives a thread 2 or 4 positions side by side along the dimension, none
+  /// of them padding; -1: none.
+  int side_by_side(int dim) const;
   std::vector<std::int64_t> point(std::int64_t reg, int lane, int warp) const;
   /// The way back from `point`; none where nobody holds it.
   std::optional<Holder> holder(const std::vector<std::int64_t>& point) const;

@@ -257,7 +257,8 @@ struct TileProgram {
   std::vector<Argument> arguments;
   /// Pointers, one read and one written, that may be one tensor.
   std::vector<std::pair<int, int>> in_place;
-  /// Threads of a block by 32, a power of two; 0: one thread, on the host.
+  /// Threads of a block by 32, a power of two; 0: one thread, on the host. Before the place pass
+  /// what the program wishes for, 0: as its tiles ask.
   int warps = 0;
   std::int64_t scratch_bytes = 0;  // of one grid point; set by the pass that packs
 

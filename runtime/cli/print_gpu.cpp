@@ -37,7 +37,7 @@ std::vector<CudaTarget> targets_of(const PrintFlags& flags) {
 /// The program after the pass of --after, after all where it is empty.
 TileProgram program_of(const PrintFlags& flags, const Plan& plan, int kernel,
                        const CudaTarget& target) {
-  TileProgram program = build(plan, kernel, gpu_product_block).program;
+  TileProgram program = build(plan, kernel, gpu_product_blocks(plan, kernel, target.warps)).program;
   std::vector<CudaPass> passes = cuda_passes();
   const auto last = std::find_if(passes.begin(), passes.end(),
                                  [&](const CudaPass& pass) { return pass.name == flags.after; });

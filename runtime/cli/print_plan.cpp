@@ -15,6 +15,7 @@
 #include "runtime/host/orc.h"
 #include "schedules/candidates.h"
 #include "schedules/lower.h"
+#include "schedules/split_sums.h"
 
 namespace krait {
 
@@ -61,7 +62,9 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
     plan = flags.pass == "forward" ? std::move(lowered.forward) : std::move(lowered.backward);
   }
   plan.name = problem.block;
-  return plan;
+  if (gpu == nullptr) return plan;
+  // As where there is no library: those products are kernels that can be printed.
+  return split_sums(std::move(plan), [](const Plan&, const PlannedKernel&) { return true; });
 }
 
 Sizes print_sizes(const PrintFlags& flags, const Problem& problem) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "dsl/error.h"
@@ -140,13 +141,17 @@ Batch batch_of(const GemmCalls& calls) {
   return made;
 }
 
-struct LtProduct : PreparedProduct {
-  LtProduct(Operation of, std::array<Layout, 3> layouts)
-      : operation(std::move(of)), matrices(std::move(layouts)) {}
+/// A product with or without its bias.
+struct Form {
   Operation operation;
+  Choices choices{};
+};
+
+struct LtProduct : PreparedProduct {
+  explicit LtProduct(std::array<Layout, 3> layouts) : matrices(std::move(layouts)) {}
   std::array<Layout, 3> matrices;  // of the library's A, B, and C and D
   Batch loops;
-  Choices choices;
+  std::optional<Form> plain, biased;  // the second where c is written first
 };
 
 class Opened : public CublasLt {
@@ -163,7 +168,6 @@ class Opened : public CublasLt {
     const GemmShape& s = calls.shape;
     const Batch loops = batch_of(calls);
     auto made = std::make_shared<LtProduct>(
-        operation(types, s),
         std::array<Layout, 3>{matrix(types, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k,
                                      s.ldb, loops.batch.count, loops.batch.b),
                               matrix(types, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m,
@@ -171,11 +175,18 @@ class Opened : public CublasLt {
                               matrix(types, s.n, s.m, s.ldc, loops.batch.count, loops.batch.c)});
     made->calls = calls;
     made->loops = loops;
-    made->choices = choices(*made, most_workspace);
-    for (const Choice& choice : made->choices)
-      for (const auto& algorithm : choice.algorithms)
-        made->workspace_bytes =
-            std::max(made->workspace_bytes, static_cast<std::int64_t>(algorithm.workspaceSize));
+    if (calls.bias >= 0) made->biased.emplace(Form{operation(types, s, true)});
+    const bool adds = std::any_of(loops.outside.begin(), loops.outside.end(),
+                                  [](const GemmCalls::Loop& loop) { return loop.sum; });
+    if (calls.bias < 0 || adds) made->plain.emplace(Form{operation(types, s, false)});
+    for (std::optional<Form>* form : {&made->plain, &made->biased}) {
+      if (!*form) continue;
+      (*form)->choices = choices(*made, (*form)->operation, form == &made->biased, most_workspace);
+      for (const Choice& choice : (*form)->choices)
+        for (const auto& algorithm : choice.algorithms)
+          made->workspace_bytes =
+              std::max(made->workspace_bytes, static_cast<std::int64_t>(algorithm.workspaceSize));
+    }
     return made;
   }
 
@@ -190,6 +201,7 @@ class Opened : public CublasLt {
     char* const a = start(calls.a, calls.a_offset);
     char* const b = start(calls.b, calls.b_offset);
     char* const c = start(calls.c, calls.c_offset);
+    if (product.biased) set_bias(product.biased->operation, start(calls.bias, calls.bias_offset));
     std::int64_t total = 1;
     for (const GemmCalls::Loop& loop : product.loops.outside) total *= loop.count;
     for (std::int64_t i = 0; i < total; ++i) {
@@ -203,7 +215,8 @@ class Opened : public CublasLt {
         at_c += position * loop.c;
         accumulate |= loop.sum && position > 0;
       }
-      multiply(product, {a + at_a * bytes, b + at_b * bytes, c + at_c * bytes}, accumulate,
+      Form& form = product.biased && !accumulate ? *product.biased : *product.plain;
+      multiply(product, form, {a + at_a * bytes, b + at_b * bytes, c + at_c * bytes}, accumulate,
                workspace, stream);
     }
   }
@@ -213,7 +226,13 @@ class Opened : public CublasLt {
     void *a, *b, *c;
   };
 
-  Operation operation(const Types& types, const GemmShape& shape) const {
+  void set_bias(const Operation& operation, const void* bias) const {
+    api_.check(api_.cublasLtMatmulDescSetAttribute(
+                   operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+               "describing a product");
+  }
+
+  Operation operation(const Types& types, const GemmShape& shape, bool bias) const {
     cublasLtMatmulDesc_t handle = nullptr;
     api_.check(api_.cublasLtMatmulDescCreate(&handle, types.compute, types.scale),
                "describing a product");
@@ -225,6 +244,11 @@ class Opened : public CublasLt {
     };
     transpose(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b);
     transpose(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a);
+    if (!bias) return made;
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    api_.check(api_.cublasLtMatmulDescSetAttribute(handle, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                                   sizeof epilogue),
+               "describing a product");
     return made;
   }
 
@@ -248,7 +272,8 @@ class Opened : public CublasLt {
   }
 
   /// Remembered by everything that the library's answer depends on.
-  Choices choices(const LtProduct& product, std::int64_t most_workspace) {
+  Choices choices(const LtProduct& product, const Operation& operation, bool bias,
+                  std::int64_t most_workspace) {
     const GemmShape& s = product.calls.shape;
     const GemmCalls::Loop& batch = product.loops.batch;
     const std::vector<std::int64_t> key = {static_cast<std::int64_t>(product.calls.dtype),
@@ -264,20 +289,22 @@ class Opened : public CublasLt {
                                            batch.a,
                                            batch.b,
                                            batch.c,
-                                           most_workspace};
+                                           most_workspace,
+                                           bias};
     const std::scoped_lock lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     Choices made;
     for (const int alignment :
          {wide_alignment, static_cast<int>(size_in_bytes(product.calls.dtype))})
-      made.push_back({alignment, algorithms(product, alignment, most_workspace)});
+      made.push_back({alignment, algorithms(product, operation, alignment, most_workspace)});
     // Lengths that change with every call must not fill the memory.
     constexpr std::size_t most_known = 4096;
     if (known_.size() >= most_known) known_.clear();
     return known_[key] = made;
   }
 
-  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const LtProduct& product, int alignment,
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const LtProduct& product,
+                                                          const Operation& operation, int alignment,
                                                           std::int64_t most_workspace) const {
     cublasLtMatmulPreference_t handle = nullptr;
     api_.check(api_.cublasLtMatmulPreferenceCreate(&handle), "preferences");
@@ -297,8 +324,8 @@ class Opened : public CublasLt {
     const auto& [a, b, c] = product.matrices;
     const std::string what = "algorithms for a product of " + size_text(product.calls.shape);
     api_.check(
-        api_.cublasLtMatmulAlgoGetHeuristic(handle_, product.operation.get(), a.get(), b.get(),
-                                            c.get(), c.get(), handle, most, results.data(), &count),
+        api_.cublasLtMatmulAlgoGetHeuristic(handle_, operation.get(), a.get(), b.get(), c.get(),
+                                            c.get(), handle, most, results.data(), &count),
         what);
     std::vector<cublasLtMatmulHeuristicResult_t> good;
     for (int i = 0; i < count; ++i)
@@ -309,14 +336,14 @@ class Opened : public CublasLt {
   }
 
   /// By the first algorithm that takes it; one that does not is not asked again by this call.
-  void multiply(LtProduct& product, const Operands& operands, bool accumulate, void* workspace,
-                CUstream stream) const {
+  void multiply(const LtProduct& product, Form& form, const Operands& operands, bool accumulate,
+                void* workspace, CUstream stream) const {
     const auto address = [](const void* pointer) {
       return reinterpret_cast<std::uintptr_t>(pointer);
     };
     const bool wide =
         (address(operands.a) | address(operands.b) | address(operands.c)) % wide_alignment == 0;
-    Choice& choice = wide ? product.choices.front() : product.choices.back();
+    Choice& choice = wide ? form.choices.front() : form.choices.back();
     // Scalars of the type that the product computes in.
     const double twofold[] = {1, accumulate ? 1.0 : 0.0};
     const float single[] = {1, accumulate ? 1.0f : 0.0f};
@@ -327,10 +354,10 @@ class Opened : public CublasLt {
     for (;;) {
       const cublasLtMatmulHeuristicResult_t& best = choice.algorithms.front();
       const cublasStatus_t status =
-          api_.cublasLtMatmul(handle_, product.operation.get(), alpha, operands.b, a.get(),
-                              operands.a, b.get(), beta, operands.c, c.get(), operands.c, c.get(),
-                              &best.algo, best.workspaceSize > 0 ? workspace : nullptr,
-                              best.workspaceSize, reinterpret_cast<cudaStream_t>(stream));
+          api_.cublasLtMatmul(handle_, form.operation.get(), alpha, operands.b, a.get(), operands.a,
+                              b.get(), beta, operands.c, c.get(), operands.c, c.get(), &best.algo,
+                              best.workspaceSize > 0 ? workspace : nullptr, best.workspaceSize,
+                              reinterpret_cast<cudaStream_t>(stream));
       const bool other = status == CUBLAS_STATUS_NOT_SUPPORTED ||
                          status == CUBLAS_STATUS_ARCH_MISMATCH ||
                          status == CUBLAS_STATUS_INVALID_VALUE;

@@ -12,6 +12,8 @@
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/strided.h"
 #include "runtime/host/device.h"
+#include "schedules/fuse_bias.h"
+#include "schedules/split_sums.h"
 
 namespace krait {
 namespace {
@@ -118,6 +120,15 @@ class CudaDevice : public Device {
   }
   void require_reachable(const void* memory, const std::string& what) const override;
 
+  Plan adapted(Plan plan) const override {
+    plan = fuse_bias(std::move(plan), [this](const Plan& of, const PlannedKernel& kernel) {
+      return uses_library(of, kernel) &&
+             of.graph.node(kernel.nodes[0]).results[0].dtype == DType::f32;
+    });
+    return split_sums(std::move(plan), [this](const Plan& of, const PlannedKernel& kernel) {
+      return !uses_library(of, kernel);
+    });
+  }
   bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override {
     if (plan.schedule.gemm_or_default() == GemmKind::generated) return false;
     if (library() == nullptr && plan.schedule.gemm)

@@ -66,5 +66,38 @@ TEST_CASE("loads that run ahead change no bit") {
   CHECK(gradients("stages=2") == gradients("stages=1"));
 }
 
+/// Products of parameters and their gradients.
+void products(Scope& s) {
+  const Axis d("d", 40), e("e", 72);
+  s.output("y", contract({s.input("x", {b, t, d}), s.param("w", {e, d})}, {d}), {b, t, e});
+}
+
+TEST_CASE("with math=exact generated products have the host's bits, sums over sequences too") {
+  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
+  LayerOptions options;
+  options.schedule = parse_schedule("math=exact");
+  const Layer host(products, options);
+  options.device = "cuda:0";
+  const Layer gpu(products, options);
+  const Tensor x = drawn({3, 150, 40}, 1), w = drawn({72, 40}, 2), dy = drawn({3, 150, 72}, 3);
+  const auto run = [&](const Layer& layer) {
+    Device& device = *layer.device();
+    const Tensor own_x = to_device(x.ref(), device), own_w = to_device(w.ref(), device),
+                 own_dy = to_device(dy.ref(), device);
+    const Layer::Forward forward = layer.forward({{"x", own_x.ref()}, {"w", own_w.ref()}});
+    const Tensors gradients = layer.backward(forward.tape, {{"y", own_dy.ref()}});
+    std::vector<Tensor> all;
+    for (const Tensor* tensor : {&forward.outputs.at("y"), &gradients.at("x"), &gradients.at("w")})
+      all.push_back(to_host(tensor->ref(), device));
+    return all;
+  };
+  const std::vector<Tensor> expected = run(host), got = run(gpu);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO(i);
+    CHECK(std::memcmp(got[i].data(), expected[i].data(),
+                      static_cast<std::size_t>(got[i].count()) * 4) == 0);
+  }
+}
+
 }  // namespace
 }  // namespace krait

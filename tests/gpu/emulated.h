@@ -30,9 +30,23 @@ inline std::shared_ptr<Device> emulated_device(const char* cublaslt = "none") {
   return make_device("cuda:0");
 }
 
-/// Kernels that were launched since the last reset, with their counts, by name.
-inline nlohmann::json launched() {
-  return nlohmann::json::parse(EMULATOR(cuda_emulator_statistics)()).at("kernels");
-}
+/// Counts of kernels that were launched since it was made, by name; of several launches the last.
+class Launched {
+ public:
+  Launched() : before_(all().size()) {}
+  nlohmann::json by_kernel() const {
+    nlohmann::json found = nlohmann::json::object();
+    const nlohmann::json launches = all();
+    for (std::size_t i = before_; i < launches.size(); ++i)
+      found[launches[i].at("kernel").get<std::string>()] = launches[i];
+    return found;
+  }
+
+ private:
+  static nlohmann::json all() {
+    return nlohmann::json::parse(EMULATOR(cuda_emulator_statistics)()).at("launches");
+  }
+  std::size_t before_;
+};
 
 }  // namespace krait::testing

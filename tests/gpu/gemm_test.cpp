@@ -186,7 +186,7 @@ Run run(const std::shared_ptr<Device>& gpu, const std::string& schedule) {
   const Layer layer = layer_of(gpu, {.schedule = parse_schedule(schedule)});
   const Tensor x = to_device(drawn({2, 21, 40}, 7).ref(), *gpu),
                dy = to_device(drawn({2, 21, 40}, 8).ref(), *gpu);
-  const nlohmann::json before = testing::launched();
+  const testing::Launched launched;
   Layer::Forward forward = layer.forward({{"x", x.ref()}});
   Tensors gradients = layer.backward(forward.tape, {{"y", dy.ref()}});
   Run made;
@@ -194,12 +194,7 @@ Run run(const std::shared_ptr<Device>& gpu, const std::string& schedule) {
     made.outputs.emplace(name, to_host(tensor.ref(), *gpu));
   for (const auto& [name, tensor] : gradients)
     made.gradients.emplace(name, to_host(tensor.ref(), *gpu));
-  const nlohmann::json after = testing::launched();
-  for (const auto& [name, counts] : after.items()) {
-    const int launches = counts.at("launches").get<int>() -
-                         (before.contains(name) ? before[name].at("launches").get<int>() : 0);
-    if (launches > 0) made.kernels[name] = launches;
-  }
+  made.kernels = launched.by_kernel();
   return made;
 }
 
@@ -238,6 +233,46 @@ TEST_CASE("a layer's projections and their gradients go to the library, or are g
   CHECK(!run(gpu, "math=exact gemm=library").kernels.contains("krait_into"));
 }
 
+TEST_CASE("the library adds a vector along the columns of a product that only that reads") {
+  const auto gpu = emulated_device(library_path);
+  const Axis b("b"), t("t"), d("d", 24), e("e", 40);
+  LayerOptions options{.device = "cuda:0", .on = gpu};
+  options.wanted = options.cotangents = std::vector<std::string>{};
+  const auto run_with = [&](bool relu, const std::string& schedule) {
+    options.schedule = parse_schedule(schedule);
+    const Layer layer(
+        [&](Scope& s) {
+          const Expr y =
+              contract({s.input("x", {b, t, d}), s.param("w", {e, d})}, {d}) + s.param("bias", {e});
+          s.output("y", relu ? max(y, 0.0) : y, {b, t, e});
+        },
+        options);
+    const Tensor x = to_device(drawn({3, 7, 24}, 1).ref(), *gpu),
+                 w = to_device(drawn({40, 24}, 2).ref(), *gpu),
+                 bias = to_device(drawn({40}, 3).ref(), *gpu);
+    const testing::Launched launched;
+    const Layer::Forward forward =
+        layer.forward({{"x", x.ref()}, {"w", w.ref()}, {"bias", bias.ref()}});
+    Tensor y = to_host(forward.outputs.at("y").ref(), *gpu);  // waits for what was launched
+    return std::pair(std::move(y), launched.by_kernel().size());
+  };
+  const auto [library, kernels] = run_with(false, "");
+  CHECK(kernels == 0);
+  const auto [generated, two] = run_with(false, "gemm=generated");
+  CHECK(two == 2);
+  CHECK(run_with(true, "").second == 1);  // more than a vector is added
+  CHECK(std::equal(library.data_as<float>(), library.data_as<float>() + library.count(),
+                   generated.data_as<float>()));
+  const Tensor x = drawn({3, 7, 24}, 1), w = drawn({40, 24}, 2), bias = drawn({40}, 3);
+  for (std::int64_t r = 0; r < 21; ++r)
+    for (std::int64_t c = 0; c < 40; ++c) {
+      float sum = bias.data_as<float>()[c];
+      for (std::int64_t k = 0; k < 24; ++k)
+        sum += x.data_as<float>()[r * 24 + k] * w.data_as<float>()[c * 24 + k];
+      REQUIRE(library.data_as<float>()[r * 40 + c] == sum);
+    }
+}
+
 TEST_CASE("products do without a workspace where there is no memory for one") {
   const auto gpu = emulated_device(library_path);
   LayerOptions options;
@@ -251,6 +286,126 @@ TEST_CASE("products do without a workspace where there is no memory for one") {
   const Layer other = layer_of(gpu, options);
   other.forward({{"x", x.ref()}}, {{"y", again.ref()}});
   CHECK(distance(to_host(y.ref(), *gpu), to_host(again.ref(), *gpu)) == 0);
+}
+
+// ------------------------------------------------------------------------- the generated product
+/// y = x w and its gradients, of numbers that f32 adds up exactly in any order.
+struct Projection {
+  std::int64_t d, e, sequences, length;
+  bool turned = false;  // stored so that what is summed over, and time, lies side by side
+
+  void block(Scope& s) const {
+    const Axis b("b"), t("t"), in("d", d), out("e", e);
+    const Expr x = turned ? s.input("x", {b, in, t}) : s.input("x", {b, t, in});
+    const Expr w = turned ? s.param("w", {in, out}) : s.param("w", {out, in});
+    const Expr y = contract({x, w}, {in});
+    turned ? s.output("y", y, {out, t, b}) : s.output("y", y, {b, t, out});
+  }
+  /// Places in dense tensors in that order.
+  std::int64_t x_at(std::int64_t b, std::int64_t t, std::int64_t i) const {
+    return turned ? (b * d + i) * length + t : (b * length + t) * d + i;
+  }
+  std::int64_t w_at(std::int64_t i, std::int64_t o) const { return turned ? i * e + o : o * d + i; }
+  std::int64_t y_at(std::int64_t b, std::int64_t t, std::int64_t o) const {
+    return turned ? (o * length + t) * sequences + b : (b * length + t) * e + o;
+  }
+  Shape x_shape() const {
+    return turned ? Shape{sequences, d, length} : Shape{sequences, length, d};
+  }
+  Shape w_shape() const { return turned ? Shape{d, e} : Shape{e, d}; }
+  Shape y_shape() const {
+    return turned ? Shape{e, length, sequences} : Shape{sequences, length, e};
+  }
+};
+
+/// Counts of the kernels of one forward and backward.
+nlohmann::json check_projection(const Projection& p, Device& gpu, const Layer& layer) {
+  const Tensor x = drawn(p.x_shape(), 1), w = drawn(p.w_shape(), 2), dy = drawn(p.y_shape(), 3);
+  Tensor y(DType::f32, p.y_shape()), dx(DType::f32, p.x_shape()), dw(DType::f32, p.w_shape());
+  for (std::int64_t b = 0; b < p.sequences; ++b)
+    for (std::int64_t t = 0; t < p.length; ++t)
+      for (std::int64_t o = 0; o < p.e; ++o)
+        for (std::int64_t i = 0; i < p.d; ++i) {
+          const float in = x.data_as<float>()[p.x_at(b, t, i)],
+                      weight = w.data_as<float>()[p.w_at(i, o)],
+                      cotangent = dy.data_as<float>()[p.y_at(b, t, o)];
+          y.data_as<float>()[p.y_at(b, t, o)] += in * weight;
+          dx.data_as<float>()[p.x_at(b, t, i)] += cotangent * weight;
+          dw.data_as<float>()[p.w_at(i, o)] += cotangent * in;
+        }
+  const Tensor gpu_x = to_device(x.ref(), gpu), gpu_w = to_device(w.ref(), gpu),
+               gpu_dy = to_device(dy.ref(), gpu);
+  const testing::Launched launched;
+  const Layer::Forward forward = layer.forward({{"x", gpu_x.ref()}, {"w", gpu_w.ref()}});
+  const Tensors gradients = layer.backward(forward.tape, {{"y", gpu_dy.ref()}});
+  const auto same = [&](const Tensor& got, const Tensor& expected) {
+    const Tensor back = to_host(got.ref(), gpu);
+    return std::equal(back.data_as<float>(), back.data_as<float>() + back.count(),
+                      expected.data_as<float>());
+  };
+  CHECK(same(forward.outputs.at("y"), y));
+  CHECK(same(gradients.at("x"), dx));
+  CHECK(same(gradients.at("w"), dw));
+  return launched.by_kernel();
+}
+
+Layer layer_of(const Projection& p, const std::shared_ptr<Device>& gpu,
+               const std::string& schedule = "") {
+  return Layer([&](Scope& s) { p.block(s); },
+               {.device = "cuda:0", .on = gpu, .schedule = parse_schedule(schedule)});
+}
+
+TEST_CASE("generated products have any sizes and orders in memory") {
+  const auto gpu = emulated_device();
+  for (const bool turned : {false, true})
+    for (const auto& [d, e] : {std::pair{16, 17}, {129, 40}}) {
+      const Layer layer = layer_of({d, e, 1, 1, turned}, gpu);
+      for (const auto& [sequences, length] : {std::pair{1, 1}, {3, 3}, {2, 129}}) {
+        INFO(d << " to " << e << ", " << sequences << " of " << length << ", turned " << turned);
+        const nlohmann::json counts =
+            check_projection({d, e, sequences, length, turned}, *gpu, layer);
+        // Weight gradients of few blocks are summed in parts.
+        CHECK(counts.contains("krait_finish_w"));
+      }
+    }
+}
+
+TEST_CASE("generated products have other blocks where there are other warps") {
+  const auto gpu = emulated_device();
+  for (const char* schedule : {"warps=1", "warps=2", "warps=16 math=exact"}) {
+    const Projection p{40, 72, 2, 70};
+    const nlohmann::json counts = check_projection(p, *gpu, layer_of(p, gpu, schedule));
+    CHECK(counts.contains("krait_finish_w") ==
+          (std::string(schedule).find("exact") == std::string::npos));
+  }
+}
+
+TEST_CASE(
+    "a generated product reads each operand once a block, and its threads reuse what they hold") {
+  const auto gpu = emulated_device();
+  const Projection p{128, 512, 1, 256};
+  const nlohmann::json counts = check_projection(p, *gpu, layer_of(p, gpu));
+  const auto per_product = [&](const char* kernel, double number) {
+    return number /
+           counts.at(kernel).at("thread_instructions").at("by_class").at("float32").get<double>();
+  };
+  for (const auto& [kernel, block] :
+       {std::pair{"krait_y", 128.0}, {"krait_x", 64.0}, {"krait_w", 64.0}}) {
+    INFO(kernel);
+    const nlohmann::json& of = counts.at(kernel);
+    CHECK(per_product(kernel, of["global"]["load"]["bytes"].get<double>() / 4) <= 2 / block + 1e-9);
+    // Whole sectors, and no conflicts worth a word.
+    CHECK(of["global"]["load"]["sectors"].get<double>() * 32 ==
+          of["global"]["load"]["bytes"].get<double>());
+    CHECK(of["global"]["store"]["sectors"].get<double>() * 32 ==
+          of["global"]["store"]["bytes"].get<double>());
+    CHECK(of["shared"]["load"]["wavefronts"] == of["shared"]["load"]["ideal"]);
+    double loaded = 0;
+    for (const auto& [bytes, lanes] : of["shared"]["load"]["lanes_by_bytes"].items())
+      loaded += std::stod(bytes) / 4 * lanes.get<double>();
+    // 8 by 8 results a thread, or 8 by 4.
+    CHECK(per_product(kernel, loaded) <= (block == 128 ? 0.25 : 0.375) + 1e-9);
+  }
 }
 
 }  // namespace
