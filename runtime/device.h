@@ -115,8 +115,8 @@ class Device {
                        Stream stream) = 0;
   /// Waits for the work of a stream.
   virtual void finish(Stream stream = {}) = 0;
-  /// How long the device works at what `call` gives to its stream, in milliseconds, by its own clock.
-  /// Waits for the end.
+  /// How long the device works at what `call` gives to its stream, in milliseconds, by its own
+  /// clock. Waits for the end.
   virtual double milliseconds(const std::function<void(Stream)>& call) = 0;
   /// Writes down what `call` does, once, without doing it. What it makes (outputs, tapes,
   /// gradients) stands where it is for every replay. Throws UsageError that says why for what

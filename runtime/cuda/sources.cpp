@@ -3,6 +3,7 @@
 #include "codegen/generate.h"
 #include "runtime/cuda/defaults.h"
 #include "schedules/lower.h"
+#include "schedules/split_sums.h"
 
 namespace krait {
 namespace {
@@ -22,6 +23,7 @@ std::vector<std::string> floating(const Graph& graph, bool inputs) {
 void add(std::vector<KernelSource>& sources, Plan plan, const std::string& name,
          const CudaTarget& target) {
   plan.name = name;
+  plan = split_sums(std::move(plan), [](const Plan&, const PlannedKernel&) { return true; });
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     sources.push_back(generate_cuda(plan, static_cast<int>(k), target).source);
 }

@@ -9,6 +9,7 @@
 #include "runtime/cache_key.h"
 #include "runtime/cuda/defaults.h"
 #include "schedules/lower.h"
+#include "schedules/split_sums.h"
 #include "tests/run_program.h"
 
 namespace krait {
@@ -46,10 +47,16 @@ Texts texts_of(const BlockSpec& spec) {
   const CudaTarget cuda = cuda_target(80);
   const Schedule schedule = cuda_defaults({}, {graph, {}, cotangents, wanted},
                                           gpu_target(cuda.architecture, 1, 1 << 30), cuda);
-  const Lowered lowered = lower(graph, schedule, cotangents, wanted);
-  const Plan step = lower_step(graph, {});
+  // As where there is no library of products.
+  const auto generated = [](Plan plan) {
+    return split_sums(std::move(plan), [](const Plan&, const PlannedKernel&) { return true; });
+  };
+  Lowered lowered = lower(graph, schedule, cotangents, wanted);
+  const Plan forward = generated(std::move(lowered.forward)),
+             backward = generated(std::move(lowered.backward)),
+             step = generated(lower_step(graph, {}));
   Texts made;
-  for (const Plan* plan : {&lowered.forward, &lowered.backward, &step})
+  for (const Plan* plan : {&forward, &backward, &step})
     for (std::size_t k = 0; k < plan->kernels.size(); ++k) {
       const KernelSource source = generate_cuda(*plan, static_cast<int>(k), cuda).source;
       std::string& text = made.text[plan->pass];

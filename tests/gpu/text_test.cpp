@@ -60,7 +60,7 @@ TEST_CASE("a kernel says its schedule, what it computes, and so does each of its
   REQUIRE(result.status == 0);
   const std::vector<std::string> lines = lines_of(result.out);
   CHECK(lines[0].rfind("// schedule: chunk=16 ", 0) == 0);
-  CHECK(lines[0].find("warps=4 math=fast") != std::string::npos);
+  CHECK(lines[0].find("warps=4 stages=2 math=fast") != std::string::npos);
   CHECK(lines[1].rfind("// x computes ", 0) == 0);
   CHECK(lines[1].find("grad_x") != std::string::npos);
   int schedules = 0, sections = 0, barriers = 0;
@@ -99,8 +99,8 @@ TEST_CASE("a kernel names only the keys of the schedule that it obeys") {
   CHECK(one.find("chunk=16") != std::string::npos);
   CHECK(one.find("segments") == std::string::npos);
   CHECK(parts.find("segments=2") != std::string::npos);
-  // A product knows of no chunks and no function.
-  CHECK(one.find("// schedule: warps=8\n") != std::string::npos);
+  // A state of a convolution knows of no chunks and no function.
+  CHECK(one.find("// schedule: warps=1\n") != std::string::npos);
   CHECK(heads("chunk=16 math=exact").find("chunk=16 warps=1 math=exact") != std::string::npos);
 }
 
