@@ -90,7 +90,9 @@ std::vector<CudaPass> cuda_passes() {
       {"place", [](TileProgram& p, const CudaTarget& target) { place(p, target); }, placed},
       {"stage", [](TileProgram& p, const CudaTarget& target) { stage(p, target); }, staged},
       {"sync", [](TileProgram& p, const CudaTarget&) { sync(p); }, synced},
-      {"smem", [](TileProgram& p, const CudaTarget&) { place_shared(p); }, verify_shared},
+      {"smem",
+       [](TileProgram& p, const CudaTarget& target) { place_shared(p, target.shared_limit); },
+       verify_shared},
       {"spare", [](TileProgram& p, const CudaTarget&) { spare_barriers(p); }, spared},
       {"vectorize", [](TileProgram& p, const CudaTarget&) { vectorize(p); }, vectorized},
   };

@@ -1,7 +1,9 @@
 // The passes between a tile program and the CUDA emitter, as a value like those of the host.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,9 @@ void run_passes(TileProgram& program, const CudaTarget& target, const std::vecto
 void place(TileProgram& program, const CudaTarget& target);
 void stage(TileProgram& program, const CudaTarget& target);
 void sync(TileProgram& program);
-void place_shared(TileProgram& program);
+/// `most`: bytes that there are; rows are not moved apart where they would take more.
+void place_shared(TileProgram& program,
+                  std::int64_t most = std::numeric_limits<std::int64_t>::max());
 void spare_barriers(TileProgram& program);
 void vectorize(TileProgram& program);
 

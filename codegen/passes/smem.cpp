@@ -102,8 +102,12 @@ void move_rows_apart(TileProgram& program) {
 
 }  // namespace
 
-void place_shared(TileProgram& program) {
+void place_shared(TileProgram& program, std::int64_t most) {
+  const TileProgram close = program;
   move_rows_apart(program);
+  place_scratch(program, true);
+  if (program.scratch_bytes <= most) return;
+  program = close;
   place_scratch(program, true);
 }
 

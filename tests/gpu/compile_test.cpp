@@ -136,9 +136,11 @@ TEST_CASE("every kernel of every plan compiles for every architecture", "[slow]"
   const std::vector<Case> cases{mamba2_case(768, 64, 128), mamba2_case(256, 32, 16, 4),
                                 mamba2_case(40, 16, 12),   mamba2_case(20, 5, 20),
                                 mamba3_case(768, 64, 128), mamba3_case(256, 32, 16, 4)};
-  // Whole states of 64 by 128 in f32 stand beside their products: no chunk is small enough.
+  // Whole states in f32, of 64 by 128 or of 16 heads in a step, stand beside their products: no
+  // chunk is small enough.
   const std::set<std::pair<std::string, int>> no_room{{"mamba2 768 64 128", 75},
                                                       {"mamba3 768 64 128", 75},
+                                                      {"mamba3 256 32 16", 75},
                                                       {"mamba3 768 64 128", 86},
                                                       {"mamba3 768 64 128", 120}};
   for (const int capability : {75, 80, 86, 90, 100, 120})
@@ -150,7 +152,7 @@ TEST_CASE("every kernel of every plan compiles for every architecture", "[slow]"
         } catch (const UsageError& error) {
           const std::string said = error.what();
           INFO(block.name << ", " << schedule << ", " << capability << ": " << said);
-          CHECK(schedule != "plan=step");
+          CHECK((schedule != "plan=step" || block.name == "mamba3 256 32 16"));
           CHECK(no_room.count({block.name, capability}) == 1);
           CHECK(said.find("shared memory of kernel") != std::string::npos);
         }
