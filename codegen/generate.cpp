@@ -22,6 +22,12 @@ std::string without_number(const std::string& name) {
   return numbered ? name.substr(0, end) : name;
 }
 
+/// What holds for the plan's pass, of a key and the one that is scoped to backward.
+std::optional<std::int64_t> of_pass(const Plan& plan, const std::optional<std::int64_t>& both,
+                                    const std::optional<std::int64_t>& backward) {
+  return plan.pass == Pass::backward && backward ? backward : both;
+}
+
 /// The keys of the plan's schedule that this kernel obeys, those that are its target's left out.
 Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
   std::set<std::string> positions, parts, axes;
@@ -42,14 +48,12 @@ Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
     return std::any_of(axes.begin(), axes.end(),
                        [&](const auto& axis) { return wanted.count(axis) != 0; });
   };
+  const Schedule& given = plan.schedule;
   Schedule keys;
-  const bool backward = plan.pass == Pass::backward;
-  if (touches(positions))
-    keys.chunk = backward && plan.schedule.backward_chunk ? plan.schedule.backward_chunk
-                                                          : plan.schedule.chunk;
-  if (touches(parts))
-    keys.segments = backward && plan.schedule.backward_segments ? plan.schedule.backward_segments
-                                                                : plan.schedule.segments;
+  if (touches(positions)) keys.chunk = of_pass(plan, given.chunk, given.backward_chunk);
+  if (touches(parts)) keys.segments = of_pass(plan, given.segments, given.backward_segments);
+  if (!kernel.digits.empty())
+    keys.save_every = of_pass(plan, given.save_every, given.backward_save_every);
   return keys;
 }
 
@@ -70,7 +74,6 @@ BuiltKernel begin(const Plan& plan, int index, const ProductBlocks& blocks,
     built.program.in_place.push_back({read, written});
   }
   built.program.name = without_number(built.program.name);
-  built.program.title = to_text(obeyed(plan, plan.kernels[index]));
   return built;
 }
 
@@ -98,6 +101,7 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
   BuiltKernel built = begin(plan, index, host_product_blocks, kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, host_passes(), after);
+  built.program.title = to_text(obeyed(plan, plan.kernels[index]));
   kernel.source = emit_llvm(built.program, target);
   kernel.source.name = plan.kernels[index].name;
   kernel.source.file = file_of(plan, index);
@@ -108,14 +112,10 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
 CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
   CudaTarget target = device;
   const Schedule& schedule = plan.schedule;
-  const auto own = [&](const std::optional<std::int64_t>& both,
-                       const std::optional<std::int64_t>& backward) {
-    return plan.pass == Pass::backward && backward ? backward : both;
-  };
   if (schedule.math) target.exact = *schedule.math == MathKind::exact;
-  if (const auto warps = own(schedule.warps, schedule.backward_warps))
+  if (const auto warps = of_pass(plan, schedule.warps, schedule.backward_warps))
     target.warps = static_cast<int>(*warps);
-  if (const auto stages = own(schedule.stages, schedule.backward_stages)) {
+  if (const auto stages = of_pass(plan, schedule.stages, schedule.backward_stages)) {
     if (*stages > device.stages)
       throw UsageError(
           "schedule: stages", std::to_string(*stages),

@@ -92,7 +92,8 @@ Plan split_sums(Plan plan,
   if (plan.schedule.math == MathKind::exact) return plan;
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     const PlannedKernel& kernel = plan.kernels[k];
-    if (kernel.kind != PlannedKernel::Kind::product || !generated(plan, kernel)) continue;
+    if (kernel.kind != PlannedKernel::Kind::product) continue;
+    if (generated && !generated(plan, kernel)) continue;
     const std::int64_t parts = parts_of(plan, kernel);
     const std::string axis = axis_of(plan, kernel);
     if (parts < 2 || axis.empty()) continue;

@@ -7,11 +7,12 @@
 
 namespace krait {
 
-/// Products of kind `product` for which `generated` holds: where the result is so small that too
-/// few blocks would work on it, and the sum runs over an axis of any length (weight gradients),
-/// that axis is cut into parts, each of which gives a partial result; a second stage adds those up
-/// in their order. The number of parts depends on the result alone, 16 at most, and never on
-/// lengths. Nothing is cut with math=exact, where every sum has one order.
-Plan split_sums(Plan plan, const std::function<bool(const Plan&, const PlannedKernel&)>& generated);
+/// Products of kind `product` for which `generated` holds, all of them without it: where the result
+/// is so small that too few blocks would work on it, and the sum runs over an axis of any length
+/// (weight gradients), that axis is cut into parts, each of which gives a partial result; a second
+/// stage adds those up in their order. The number of parts depends on the result alone, 16 at most,
+/// and never on lengths. Nothing is cut with math=exact, where every sum has one order.
+Plan split_sums(Plan plan,
+                const std::function<bool(const Plan&, const PlannedKernel&)>& generated = {});
 
 }  // namespace krait

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "codegen/cuda/kernel_emitter.h"
+#include "codegen/tile/access.h"
 #include "dsl/error.h"
 
 namespace krait {
 
 namespace {
-
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
 
 /// An operand's share of the registers: those loops along which it varies.
 struct Share {

@@ -22,10 +22,6 @@ std::string plus(const std::string& sum, std::int64_t constant) {
   return sum + (constant < 0 ? " - " : " + ") + std::to_string(std::abs(constant));
 }
 
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
 }  // namespace
 
 void CudaStride::add(const Stride& stride, std::int64_t factor) {

@@ -9,10 +9,6 @@
 namespace krait {
 namespace {
 
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
 /// For a place behind + or -: in brackets where it is a sum itself, or negative.
 std::string in_sum(const std::string& text) {
   const bool sum = text.find(" + ") != std::string::npos || text.find(" - ") != std::string::npos;

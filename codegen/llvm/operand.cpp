@@ -2,18 +2,11 @@
 #include <algorithm>
 
 #include "codegen/llvm/kernel_emitter.h"
+#include "codegen/tile/access.h"
 #include "codegen/tile/range.h"
 #include "dsl/error.h"
 
 namespace krait {
-namespace {
-
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
-}  // namespace
-
 Operand KernelEmitter::operand(const Access& access, const std::vector<int>& own) {
   const Buffer& buffer = program_.buffers.at(access.buffer);
   Operand made;

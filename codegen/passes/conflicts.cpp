@@ -16,13 +16,6 @@ std::int64_t step_of(const TileProgram& program, const Access& access, int var) 
   return stride * size_in_bytes(buffer.dtype);
 }
 
-/// Variables of the layout's dimensions, and those that each point runs along besides.
-std::vector<int> summed_in(const Statement& statement) {
-  if (const Mma* mma = std::get_if<Mma>(&statement)) return mma->sum;
-  if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) return {scan->along};
-  return {};
-}
-
 /// Of one instruction of a warp: the bytes that each lane starts at, below 0 where it is idle.
 SharedTraffic of_lanes(const std::vector<std::int64_t>& addresses, int bytes) {
   const std::size_t together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
@@ -37,9 +30,7 @@ SharedTraffic of_lanes(const std::vector<std::int64_t>& addresses, int bytes) {
 SharedTraffic of_access(const TileProgram& program, const Statement& statement,
                         const Layout& layout, const Access& access, bool each_register) {
   const bool product = std::holds_alternative<Mma>(statement);
-  const std::vector<int> summed = summed_in(statement);
-  std::vector<int> vars = own_variables(statement);
-  for (int var : summed) std::erase(vars, var);
+  const auto [vars, summed] = points_of(statement);
   std::vector<std::int64_t> steps;
   for (int var : vars) steps.push_back(step_of(program, access, var));
   const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
@@ -63,7 +54,7 @@ SharedTraffic of_access(const TileProgram& program, const Statement& statement,
   for (int var : summed)
     if (step_of(program, access, var) != 0 || each_register)
       times *= program.vars[static_cast<std::size_t>(var)].extent.offset;
-  const bool along_sum = std::find(summed.begin(), summed.end(), access.wide.var) != summed.end();
+  const bool along_sum = one_of(access.wide.var, summed);
   if (along_sum) times /= access.wide.elements;
   const std::int64_t together = along_sum ? 1 : access.wide.elements;
   const int warps = 1 << layout.warps.size();

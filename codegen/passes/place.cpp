@@ -21,10 +21,6 @@ namespace {
 
 using Body = std::vector<Statement>;
 
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
 void for_each_statement(Body& body, const std::function<void(Statement&)>& f) {
   for (Statement& statement : body) {
     f(statement);

@@ -19,10 +19,6 @@
 namespace krait {
 namespace {
 
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
 /// Elements that an address moves by for one more of a variable: a constant and arguments.
 struct Move {
   std::int64_t constant = 0;
@@ -79,24 +75,6 @@ bool base_is_multiple(const TileProgram& program, const Access& access, const st
       if (!one_of(var, own) && factor * stride % elements != 0) return false;
   }
   return true;
-}
-
-/// The variables of the points, those of a layout, and those that are summed in each.
-struct Points {
-  std::vector<int> vars, summed;
-  std::vector<int> all() const {
-    std::vector<int> both = vars;
-    both.insert(both.end(), summed.begin(), summed.end());
-    return both;
-  }
-};
-
-Points points_of(const Statement& statement) {
-  Points points{own_variables(statement), {}};
-  if (const Mma* mma = std::get_if<Mma>(&statement)) points.summed = mma->sum;
-  if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) points.summed = {scan->along};
-  for (int var : points.summed) std::erase(points.vars, var);
-  return points;
 }
 
 /// `elements` along `var` at once, where that can be; 1 where not.

@@ -91,6 +91,16 @@ std::vector<int> own_variables(const Statement& statement);
 /// The variables that the dimensions of its layout are of: without those that a thread walks along.
 std::vector<int> layout_variables(const Statement& statement);
 
+bool one_of(int var, const std::vector<int>& variables);
+
+/// The same in two parts: those of the statement's layout, and those along which each of its points
+/// is a sum.
+struct Points {
+  std::vector<int> vars, summed;
+  std::vector<int> all() const;
+};
+Points points_of(const Statement& statement);
+
 /// The buffer whose memory `buffer` lives in: itself where it is no alias.
 int memory_of(const TileProgram& program, int buffer);
 /// Elements from the start of the memory to the buffer's first.

@@ -78,6 +78,24 @@ std::vector<int> layout_variables(const Statement& statement) {
   return vars;
 }
 
+bool one_of(int var, const std::vector<int>& variables) {
+  return std::find(variables.begin(), variables.end(), var) != variables.end();
+}
+
+std::vector<int> Points::all() const {
+  std::vector<int> both = vars;
+  both.insert(both.end(), summed.begin(), summed.end());
+  return both;
+}
+
+Points points_of(const Statement& statement) {
+  Points points{own_variables(statement), {}};
+  if (const Mma* mma = std::get_if<Mma>(&statement)) points.summed = mma->sum;
+  if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) points.summed = {scan->along};
+  for (int var : points.summed) std::erase(points.vars, var);
+  return points;
+}
+
 int memory_of(const TileProgram& program, int buffer) {
   while (program.buffers[buffer].alias_of >= 0) buffer = program.buffers[buffer].alias_of;
   return buffer;

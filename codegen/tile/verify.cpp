@@ -10,10 +10,6 @@
 namespace krait {
 namespace {
 
-bool one_of(int var, const std::vector<int>& variables) {
-  return std::find(variables.begin(), variables.end(), var) != variables.end();
-}
-
 bool mentions(const Access& access, int var) {
   return std::any_of(access.index.begin(), access.index.end(),
                      [&](const Index& index) { return index.factor_of(var) != 0; });

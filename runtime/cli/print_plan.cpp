@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <system_error>
 
+#include "dsl/differentiate.h"
 #include "dsl/error.h"
 #include "runtime/cli/print.h"
 #include "runtime/cuda/defaults.h"
@@ -47,24 +49,23 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
   } else {
     std::vector<std::string> cotangents, wanted;
     if (!flags.no_gradients) {
-      for (const Output& output : graph.outputs())
-        if (is_float(graph.type(output.value).dtype)) cotangents.push_back(output.name);
-      for (const Value value : graph.inputs())
-        if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
+      cotangents = floating_outputs(graph);
+      wanted = floating_inputs(graph);
     }
     const Target target = gpu != nullptr
                               ? usual_target(*gpu)
                               : machine_target(host_target(environment.host_cpu).vector_bits);
     const ScheduleRequest request{graph, problem.sizes, cotangents, wanted};
-    const Schedule schedule = gpu != nullptr ? cuda_defaults(given, request, target, *gpu)
+    std::optional<Lowered> lowered;
+    const Schedule schedule = gpu != nullptr ? cuda_defaults(given, request, target, *gpu, &lowered)
                                              : with_defaults(given, request, target);
-    Lowered lowered = lower(graph, schedule, cotangents, wanted);
-    plan = flags.pass == "forward" ? std::move(lowered.forward) : std::move(lowered.backward);
+    if (!lowered) lowered = lower(graph, schedule, cotangents, wanted);
+    plan = flags.pass == "forward" ? std::move(lowered->forward) : std::move(lowered->backward);
   }
   plan.name = problem.block;
   if (gpu == nullptr) return plan;
   // As where there is no library: those products are kernels that can be printed.
-  return split_sums(std::move(plan), [](const Plan&, const PlannedKernel&) { return true; });
+  return split_sums(std::move(plan));
 }
 
 Sizes print_sizes(const PrintFlags& flags, const Problem& problem) {

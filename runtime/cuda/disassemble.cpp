@@ -1,6 +1,7 @@
 #include "runtime/cuda/disassemble.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,12 +9,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 #include <vector>
 
 #include "dsl/error.h"
-#include "runtime/file.h"
 
 namespace krait {
 namespace {
@@ -44,18 +43,29 @@ std::string disassembler_path() {
 
 namespace {
 
-/// A file with the image, gone with this object.
-struct ImageFile {
-  std::string path = (std::filesystem::temp_directory_path() / "krait.XXXXXX").string();
-  explicit ImageFile(const std::string& image) {
-    const int file = ::mkstemp(path.data());
-    if (file < 0) throw EnvironmentError(text("cannot create ", path, ": ", std::strerror(errno)));
-    ::close(file);
-    write_file_atomically(path, image);
+/// A file in memory with the image, under a path that programs which are started here can open.
+class ImageFile {
+ public:
+  explicit ImageFile(const std::string& image) : file_(::memfd_create("image", 0)) {
+    if (file_ < 0) throw EnvironmentError(text("no file in memory: ", std::strerror(errno)));
+    for (std::size_t at = 0; at < image.size();) {
+      const ssize_t put = ::write(file_, image.data() + at, image.size() - at);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) {
+        const int reason = errno;
+        ::close(file_);
+        throw EnvironmentError(text("no file in memory: ", std::strerror(reason)));
+      }
+      at += static_cast<std::size_t>(put);
+    }
   }
-  ~ImageFile() { ::unlink(path.c_str()); }
+  ~ImageFile() { ::close(file_); }
   ImageFile(const ImageFile&) = delete;
   ImageFile& operator=(const ImageFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+ private:
+  int file_;
 };
 
 /// What the program writes to stdout and stderr together; `status` as wait gives it.
@@ -96,7 +106,7 @@ std::string disassemble(const std::string& image) {
   const ImageFile file(image);
   int status = 0;
   std::string text =
-      output_of({program, cuobjdump ? "--dump-sass" : "--print-code", file.path}, status);
+      output_of({program, cuobjdump ? "--dump-sass" : "--print-code", file.path()}, status);
   if (status != 0) throw EnvironmentError(krait::text(program, " failed: ", text));
   return text;
 }

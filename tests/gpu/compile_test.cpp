@@ -11,6 +11,7 @@
 
 #include "codegen/generate.h"
 #include "dsl/blocks/blocks.h"
+#include "dsl/differentiate.h"
 #include "dsl/error.h"
 #include "runtime/cuda/defaults.h"
 #include "runtime/cuda/nvrtc.h"
@@ -26,32 +27,30 @@ struct Case {
   BlockSpec spec;
 };
 
-Case mamba2_case(std::int64_t d_model, std::int64_t headdim, std::int64_t d_state,
-                 std::int64_t ngroups = 1) {
-  return {text("mamba2 ", d_model, " ", headdim, " ", d_state), Mamba2Spec{.d_model = d_model,
-                                                                           .d_state = d_state,
-                                                                           .headdim = headdim,
-                                                                           .ngroups = ngroups,
-                                                                           .initial_state = true}};
+/// A Mamba2Spec or a Mamba3Spec.
+template <typename Spec>
+Case block_case(const char* name, std::int64_t d_model, std::int64_t headdim, std::int64_t d_state,
+                std::int64_t ngroups = 1) {
+  return {text(name, " ", d_model, " ", headdim, " ", d_state), Spec{.d_model = d_model,
+                                                                     .d_state = d_state,
+                                                                     .headdim = headdim,
+                                                                     .ngroups = ngroups,
+                                                                     .initial_state = true}};
 }
-Case mamba3_case(std::int64_t d_model, std::int64_t headdim, std::int64_t d_state,
-                 std::int64_t ngroups = 1) {
-  return {text("mamba3 ", d_model, " ", headdim, " ", d_state), Mamba3Spec{.d_model = d_model,
-                                                                           .d_state = d_state,
-                                                                           .headdim = headdim,
-                                                                           .ngroups = ngroups,
-                                                                           .initial_state = true}};
-}
+constexpr auto mamba2_case = [](auto... sizes) {
+  return block_case<Mamba2Spec>("mamba2", sizes...);
+};
+constexpr auto mamba3_case = [](auto... sizes) {
+  return block_case<Mamba3Spec>("mamba3", sizes...);
+};
 
 std::vector<Plan> plans_of(const BlockSpec& spec, const std::string& given,
                            const CudaTarget& cuda) {
   const Graph graph = build_graph(block_function(spec), DType::f32);
   const Schedule schedule = parse_schedule(given);
   if (schedule.plan == PlanKind::step) return {lower_step(graph, schedule)};
-  std::vector<std::string> cotangents, wanted;
-  for (const Output& output : graph.outputs()) cotangents.push_back(output.name);
-  for (const Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
+  const std::vector<std::string> cotangents = floating_outputs(graph),
+                                 wanted = floating_inputs(graph);
   const Target target = gpu_target(cuda.architecture, 108, std::int64_t{40} << 30);
   const Schedule full = cuda_defaults(schedule, {graph, {}, cotangents, wanted}, target, cuda);
   Lowered lowered = lower(graph, full, cotangents, wanted);

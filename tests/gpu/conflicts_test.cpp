@@ -2,16 +2,14 @@
 // GPU counts when it runs.
 #include "codegen/passes/conflicts.h"
 
-#include <dlfcn.h>
-
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "codegen/cuda/emit_cuda.h"
 #include "codegen/passes/cuda_passes.h"
 #include "codegen/passes/passes.h"
 #include "runtime/krait.h"
+#include "tests/gpu/emulated.h"
 
 namespace krait {
 namespace {
@@ -48,18 +46,22 @@ TileProgram transposition(std::int64_t size) {
   return program;
 }
 
-nlohmann::json counts() {
-  void* library = ::dlopen(KRAIT_EMULATOR_LIBRARY, RTLD_NOW);
-  REQUIRE(library != nullptr);
-  const auto statistics =
-      reinterpret_cast<const char* (*)()>(::dlsym(library, "cuda_emulator_statistics"));
-  REQUIRE(statistics != nullptr);
-  return nlohmann::json::parse(statistics());
+TEST_CASE("rows of shared memory lie close where the part has no room for more") {
+  const auto placed = [](std::int64_t most) {
+    TileProgram program = transposition(32);
+    place(program, cuda_target(90));
+    sync(program);
+    place_shared(program, most);
+    return program.scratch_bytes;
+  };
+  const std::int64_t close = 32 * 32 * 4, apart = placed(1 << 20);
+  CHECK(apart > close);
+  CHECK(placed(apart) == apart);
+  CHECK(placed(apart - 1) == close);
 }
 
 TEST_CASE("wavefronts of shared memory are those that an emulated GPU counts") {
-  ::setenv("KRAIT_LIBCUDA", KRAIT_EMULATOR_LIBRARY, 1);
-  const std::shared_ptr<Device> gpu = make_device("cuda:0");
+  const std::shared_ptr<Device> gpu = testing::emulated_device();
   const CudaTarget target = cuda_target(90);
   for (const std::int64_t size : {8, 32, 40, 64}) {
     std::int64_t least = 0;
@@ -82,9 +84,10 @@ TEST_CASE("wavefronts of shared memory are those that an emulated GPU counts") {
       const Tensor x(DType::f32, {size, size}, *gpu), y(DType::f32, {size, size}, *gpu);
       void* const buffers[] = {const_cast<void*>(x.data()), const_cast<void*>(y.data())};
       gpu->reserve_scratch(kernel.scratch_bytes);
+      const testing::Launched launched;
       gpu->launch({made.get(), &kernel, 1, buffers, {}, {}});
       gpu->finish();
-      const nlohmann::json shared = counts()["kernels"][kernel.source.entry]["shared"];
+      const nlohmann::json shared = launched.by_kernel().at(kernel.source.entry)["shared"];
       std::int64_t wavefronts = 0, ideal = 0;
       for (const char* kind : {"load", "store", "async"}) {
         if (!shared.contains(kind)) continue;

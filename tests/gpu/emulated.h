@@ -30,22 +30,24 @@ inline std::shared_ptr<Device> emulated_device(const char* cublaslt = "none") {
   return make_device("cuda:0");
 }
 
+/// All launches so far, each with its counts.
+inline nlohmann::json launches() {
+  return nlohmann::json::parse(EMULATOR(cuda_emulator_statistics)()).at("launches");
+}
+
 /// Counts of kernels that were launched since it was made, by name; of several launches the last.
 class Launched {
  public:
-  Launched() : before_(all().size()) {}
+  Launched() : before_(launches().size()) {}
   nlohmann::json by_kernel() const {
     nlohmann::json found = nlohmann::json::object();
-    const nlohmann::json launches = all();
-    for (std::size_t i = before_; i < launches.size(); ++i)
-      found[launches[i].at("kernel").get<std::string>()] = launches[i];
+    const nlohmann::json all = launches();
+    for (std::size_t i = before_; i < all.size(); ++i)
+      found[all[i].at("kernel").get<std::string>()] = all[i];
     return found;
   }
 
  private:
-  static nlohmann::json all() {
-    return nlohmann::json::parse(EMULATOR(cuda_emulator_statistics)()).at("launches");
-  }
   std::size_t before_;
 };
 

@@ -40,21 +40,16 @@ struct Texts {
 
 Texts texts_of(const BlockSpec& spec) {
   const Graph graph = build_graph(block_function(spec), DType::f32);
-  std::vector<std::string> cotangents, wanted;
-  for (const Output& output : graph.outputs()) cotangents.push_back(output.name);
-  for (const Value value : graph.inputs())
-    if (is_float(graph.type(value).dtype)) wanted.push_back(graph.input_of(value).name);
+  const std::vector<std::string> cotangents = floating_outputs(graph),
+                                 wanted = floating_inputs(graph);
   const CudaTarget cuda = cuda_target(80);
   const Schedule schedule = cuda_defaults({}, {graph, {}, cotangents, wanted},
                                           gpu_target(cuda.architecture, 1, 1 << 30), cuda);
   // As where there is no library of products.
-  const auto generated = [](Plan plan) {
-    return split_sums(std::move(plan), [](const Plan&, const PlannedKernel&) { return true; });
-  };
   Lowered lowered = lower(graph, schedule, cotangents, wanted);
-  const Plan forward = generated(std::move(lowered.forward)),
-             backward = generated(std::move(lowered.backward)),
-             step = generated(lower_step(graph, {}));
+  const Plan forward = split_sums(std::move(lowered.forward)),
+             backward = split_sums(std::move(lowered.backward)),
+             step = split_sums(lower_step(graph, {}));
   Texts made;
   for (const Plan* plan : {&forward, &backward, &step})
     for (std::size_t k = 0; k < plan->kernels.size(); ++k) {

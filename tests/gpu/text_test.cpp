@@ -1,5 +1,6 @@
 // How CUDA source reads, and that what it leaves out of brackets means the same.
 #include <catch2/catch.hpp>
+#include <map>
 #include <sstream>
 
 #include "runtime/krait.h"
@@ -59,8 +60,7 @@ TEST_CASE("a kernel says its schedule, what it computes, and so does each of its
        "--schedule", "backward.chunk=16 backward.warps=4", "--seqlen", "64", "--kernel", "x"});
   REQUIRE(result.status == 0);
   const std::vector<std::string> lines = lines_of(result.out);
-  CHECK(lines[0].rfind("// schedule: chunk=16 ", 0) == 0);
-  CHECK(lines[0].find("warps=4 stages=2 math=fast") != std::string::npos);
+  CHECK(lines[0] == "// schedule: chunk=16 warps=4 stages=2 save.every=64 math=fast");
   CHECK(lines[1].rfind("// x computes ", 0) == 0);
   CHECK(lines[1].find("grad_x") != std::string::npos);
   int schedules = 0, sections = 0, barriers = 0;
@@ -71,8 +71,7 @@ TEST_CASE("a kernel says its schedule, what it computes, and so does each of its
     CHECK(line.find("((((") == std::string::npos);
     schedules += starts(line, "// schedule:") ? 1 : 0;
     barriers += starts(line, "__syncthreads();") ? 1 : 0;
-    // What thread does what begins a section, under its title.
-    if (!starts(line, "const int tid =") && !starts(line, "{")) continue;
+    // Names of its own begin a section, under its title.
     if (!starts(line, "{")) continue;
     ++sections;
     CHECK(starts(lines[i - 1], "//"));
@@ -101,7 +100,24 @@ TEST_CASE("a kernel names only the keys of the schedule that it obeys") {
   CHECK(parts.find("segments=2") != std::string::npos);
   // A state of a convolution knows of no chunks and no function.
   CHECK(one.find("// schedule: warps=1\n") != std::string::npos);
+  CHECK(one.find("save.every") == std::string::npos);
   CHECK(heads("chunk=16 math=exact").find("chunk=16 warps=1 math=exact") != std::string::npos);
+}
+
+TEST_CASE("kernels that keep states at intervals say so") {
+  const ProgramResult result =
+      run_program({"print", "--block", "ssd", "--stage", "cuda", "--arch", "9.0", "--pass",
+                   "backward", "--schedule", "backward.chunk=16 backward.save.every=64"});
+  REQUIRE(result.status == 0);
+  std::map<std::string, bool> told;  // by what the kernel computes
+  const std::vector<std::string> lines = lines_of(result.out);
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i)
+    if (starts(lines[i], "// schedule:"))
+      told[lines[i + 1].substr(0, lines[i + 1].find(" computes"))] =
+          lines[i].find(" save.every=64 ") != std::string::npos;
+  CHECK(told.at("// part"));
+  CHECK(told.at("// x"));
+  CHECK_FALSE(told.at("// finish_A"));
 }
 
 }  // namespace

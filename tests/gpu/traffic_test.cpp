@@ -1,7 +1,5 @@
 // Bytes that a scan moves on a GPU, counted by the emulated driver at a few heads and rows, where
 // they are shown to be linear in both, and scaled to a layer of ordinary size.
-#include <dlfcn.h>
-
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -9,11 +7,10 @@
 
 #include "dsl/blocks/blocks.h"
 #include "runtime/krait.h"
+#include "tests/gpu/emulated.h"
 
 namespace krait {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Global memory that launches touched: 32-byte sectors, each once a launch, read and written.
 struct Traffic {
@@ -23,22 +20,12 @@ struct Traffic {
 
 class Counter {
  public:
-  Counter() : library_(::dlopen(KRAIT_EMULATOR_LIBRARY, RTLD_NOW)) {
-    REQUIRE(library_ != nullptr);
-    statistics_ =
-        reinterpret_cast<const char* (*)()>(::dlsym(library_, "cuda_emulator_statistics"));
-    REQUIRE(statistics_ != nullptr);
-  }
-  Counter(const Counter&) = delete;
-  Counter& operator=(const Counter&) = delete;
-  ~Counter() { ::dlclose(library_); }
-
   /// Of the launches since the last call.
   Traffic take() {
-    const Json launches = Json::parse(statistics_())["launches"];
+    const nlohmann::json launches = testing::launches();
     Traffic traffic;
     for (; seen_ < launches.size(); ++seen_) {
-      const Json& sectors = launches[seen_]["global"]["distinct_sectors"];
+      const nlohmann::json& sectors = launches[seen_]["global"]["distinct_sectors"];
       traffic.bytes += 32.0 * (sectors["read"].get<double>() + sectors["written"].get<double>());
       ++traffic.launches[launches[seen_]["kernel"].get<std::string>()];
     }
@@ -46,8 +33,6 @@ class Counter {
   }
 
  private:
-  void* library_;
-  const char* (*statistics_)() = nullptr;
   std::size_t seen_ = 0;
 };
 

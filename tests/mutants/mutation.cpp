@@ -46,6 +46,23 @@ Access& access_of(Statement& statement, int number) {
   return *found;
 }
 
+Access& NumberedAccess::in(TileProgram& program) const {
+  return access_of(statement_of(program, statement), number);
+}
+
+void for_each_numbered_access(const TileProgram& program,
+                              const std::function<bool(const Access&, Use)>& wanted,
+                              const std::function<void(const NumberedAccess&, const Access&)>& f) {
+  for_each_numbered(program, [&](int number, const Statement& statement) {
+    int at = 0;
+    for_each_access(statement, [&](const Access& access, Use use) {
+      const int access_number = at++;
+      if (wanted(access, use))
+        f({number, access_number, described(program, number, statement)}, access);
+    });
+  });
+}
+
 std::string described(const TileProgram& program, int number, const Statement& statement) {
   std::string line = to_text(program, statement);
   if (std::holds_alternative<MapTile>(statement) || std::holds_alternative<ReduceTile>(statement)) {

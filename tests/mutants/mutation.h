@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/tile/access.h"
 #include "codegen/tile/tile.h"
 
 namespace krait::mutants {
@@ -49,6 +50,17 @@ Standing standing_of(TileProgram& program, int number);
 
 /// Accesses of a statement by number, in the order of for_each_access.
 Access& access_of(Statement& statement, int number);
+
+/// One access of a program, by the numbers of its statement and in it.
+struct NumberedAccess {
+  int statement = 0, number = 0;
+  std::string where;  // as `described` tells
+  Access& in(TileProgram& program) const;
+};
+/// Calls f for all accesses for which `wanted` holds.
+void for_each_numbered_access(const TileProgram& program,
+                              const std::function<bool(const Access&, Use)>& wanted,
+                              const std::function<void(const NumberedAccess&, const Access&)>& f);
 
 /// "3: fill (q:16) ..."; the first line of a statement's text.
 std::string described(const TileProgram& program, int number, const Statement& statement);

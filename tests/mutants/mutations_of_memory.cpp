@@ -46,6 +46,15 @@ Places at_rows(const TileProgram& program, const std::function<void(Stride&)>& f
                   [=](Buffer& buffer) { f(buffer.dims[buffer.dims.size() - 2].stride); });
 }
 
+/// The buffer stands where the other does.
+Place moved_onto(const TileProgram& program, int buffer, int other) {
+  const auto moved = static_cast<std::size_t>(buffer), to = static_cast<std::size_t>(other);
+  return {"buffer " + program.buffers[moved].name + " in " + program.buffers[to].name,
+          [=](TileProgram& mutant) {
+            mutant.buffers[moved].scratch_offset = mutant.buffers[to].scratch_offset;
+          }};
+}
+
 /// Two memories at once in one place: those used by one statement.
 Places overlapping(const TileProgram& program) {
   std::set<std::pair<int, int>> pairs;
@@ -61,14 +70,7 @@ Places overlapping(const TileProgram& program) {
         if (a < b) pairs.insert({a, b});
   });
   Places places;
-  for (const auto& [a, b] : pairs) {
-    const auto one = static_cast<std::size_t>(a), other = static_cast<std::size_t>(b);
-    places.push_back(
-        {"buffers " + program.buffers[one].name + " and " + program.buffers[other].name,
-         [=](TileProgram& mutant) {
-           mutant.buffers[one].scratch_offset = mutant.buffers[other].scratch_offset;
-         }});
-  }
+  for (const auto& [a, b] : pairs) places.push_back(moved_onto(program, a, b));
   return places;
 }
 
@@ -94,11 +96,7 @@ Places short_lives(const TileProgram& program) {
       // b comes and goes while a is alive.
       if (a == b || lives[one].first >= lives[other].first || lives[one].last <= lives[other].last)
         continue;
-      places.push_back(
-          {"buffer " + program.buffers[other].name + " in " + program.buffers[one].name,
-           [=](TileProgram& mutant) {
-             mutant.buffers[other].scratch_offset = mutant.buffers[one].scratch_offset;
-           }});
+      places.push_back(moved_onto(program, b, a));
     }
   return places;
 }
@@ -128,46 +126,46 @@ Places moved_views(const TileProgram& program) {
 
 Places at_shared_reads(const TileProgram& program, std::int64_t by) {
   Places places;
-  for_each_numbered(program, [&](int number, const Statement& statement) {
-    int at = 0;
-    for_each_access(statement, [&](const Access& access, Use use) {
-      const int access_number = at++;
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
-      if (use != Use::read || buffer.space != Space::shared || access.index.empty()) return;
-      if (buffer.dims.back().extent.offset < 2) return;
-      places.push_back(
-          {described(program, number, statement), [=](TileProgram& mutant) {
-             access_of(statement_of(mutant, number), access_number).index.back().constant += by;
-           }});
-    });
-  });
+  for_each_numbered_access(
+      program,
+      [&](const Access& access, Use use) {
+        const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
+        return use == Use::read && buffer.space == Space::shared && !access.index.empty() &&
+               buffer.dims.back().extent.offset >= 2;
+      },
+      [&](const NumberedAccess& at, const Access&) {
+        places.push_back(
+            {at.where, [=](TileProgram& mutant) { at.in(mutant).index.back().constant += by; }});
+      });
   return places;
+}
+
+/// Buffers of one shape, rows as far apart.
+bool alike(const Buffer& a, const Buffer& b) {
+  return a.dims.size() == b.dims.size() && a.dtype == b.dtype &&
+         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), [](const Dim& x, const Dim& y) {
+           return x.extent == y.extent && x.stride == y.stride;
+         });
 }
 
 /// A buffer of the same shape is read in place of another.
 Places other_buffers(const TileProgram& program) {
   Places places;
-  for_each_numbered(program, [&](int number, const Statement& statement) {
-    int at = 0;
-    for_each_access(statement, [&](const Access& access, Use use) {
-      const int access_number = at++;
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
-      if (use != Use::read || !is_root(buffer) || buffer.dims.empty()) return;
-      for (const int other : used_roots(program)) {
-        const Buffer& instead = program.buffers[static_cast<std::size_t>(other)];
-        const bool alike = instead.dims.size() == buffer.dims.size() &&
-                           instead.dtype == buffer.dtype &&
-                           std::equal(buffer.dims.begin(), buffer.dims.end(), instead.dims.begin(),
-                                      [](const Dim& x, const Dim& y) {
-                                        return x.extent == y.extent && x.stride == y.stride;
-                                      });
-        if (other == access.buffer || !alike) continue;
-        places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                            access_of(statement_of(mutant, number), access_number).buffer = other;
-                          }});
-      }
-    });
-  });
+  const auto buffer_of = [&](int number) -> const Buffer& {
+    return program.buffers[static_cast<std::size_t>(number)];
+  };
+  for_each_numbered_access(
+      program,
+      [&](const Access& access, Use use) {
+        const Buffer& buffer = buffer_of(access.buffer);
+        return use == Use::read && is_root(buffer) && !buffer.dims.empty();
+      },
+      [&](const NumberedAccess& at, const Access& access) {
+        for (const int other : used_roots(program))
+          if (other != access.buffer && alike(buffer_of(other), buffer_of(access.buffer)))
+            places.push_back(
+                {at.where, [=](TileProgram& mutant) { at.in(mutant).buffer = other; }});
+      });
   return places;
 }
 

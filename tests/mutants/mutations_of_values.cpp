@@ -125,23 +125,27 @@ Places stale_states(const TileProgram& program) {
 /// Reads of chip memory that has two dimensions of one extent: their indices change places.
 Places turned_reads(const TileProgram& program) {
   Places places;
-  for_each_numbered(program, [&](int number, const Statement& statement) {
-    int at = 0;
-    for_each_access(statement, [&](const Access& access, Use use) {
-      const int access_number = at++;
-      const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
-      if (use != Use::read || buffer.space == Space::global) return;
-      for (std::size_t d = 0; d + 1 < buffer.dims.size(); ++d) {
-        if (!(buffer.dims[d].extent == buffer.dims[d + 1].extent) ||
-            access.index[d] == access.index[d + 1] || buffer.dims[d].extent.offset < 2)
-          continue;
-        places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                            Access& found = access_of(statement_of(mutant, number), access_number);
-                            std::swap(found.index[d], found.index[d + 1]);
-                          }});
-      }
-    });
-  });
+  const auto dims_of = [&](const Access& access) -> const std::vector<Dim>& {
+    return program.buffers[static_cast<std::size_t>(access.buffer)].dims;
+  };
+  for_each_numbered_access(
+      program,
+      [&](const Access& access, Use use) {
+        const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
+        return use == Use::read && buffer.space != Space::global;
+      },
+      [&](const NumberedAccess& at, const Access& access) {
+        const std::vector<Dim>& dims = dims_of(access);
+        for (std::size_t d = 0; d + 1 < dims.size(); ++d) {
+          if (!(dims[d].extent == dims[d + 1].extent) || access.index[d] == access.index[d + 1] ||
+              dims[d].extent.offset < 2)
+            continue;
+          places.push_back({at.where, [=](TileProgram& mutant) {
+                              Access& found = at.in(mutant);
+                              std::swap(found.index[d], found.index[d + 1]);
+                            }});
+        }
+      });
   return places;
 }
 

@@ -11,16 +11,11 @@ using Places = std::vector<Place>;
 Places at_accesses(const TileProgram& program, const std::function<bool(const Access&)>& wanted,
                    const std::function<void(TileProgram&, Access&)>& f) {
   Places places;
-  for_each_numbered(program, [&](int number, const Statement& statement) {
-    int at = 0;
-    for_each_access(statement, [&](const Access& access, Use) {
-      const int access_number = at++;
-      if (!wanted(access)) return;
-      places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                          f(mutant, access_of(statement_of(mutant, number), access_number));
-                        }});
-    });
-  });
+  for_each_numbered_access(
+      program, [&](const Access& access, Use) { return wanted(access); },
+      [&](const NumberedAccess& at, const Access&) {
+        places.push_back({at.where, [=](TileProgram& mutant) { f(mutant, at.in(mutant)); }});
+      });
   return places;
 }
 
