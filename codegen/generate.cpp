@@ -85,6 +85,21 @@ void end(BuiltKernel built, GeneratedKernel& kernel) {
   kernel.threads = 32 * built.program.warps;
 }
 
+/// The text of a program that is through the passes, and the rest of its kernel.
+GeneratedKernel emitted(const Plan& plan, int index, const CudaTarget& target, BuiltKernel built,
+                        GeneratedKernel kernel) {
+  Schedule keys = obeyed(plan, plan.kernels[index]);
+  keys.warps = built.program.warps;
+  for (const Buffer& buffer : built.program.buffers)
+    if (buffer.stages > 1) keys.stages = buffer.stages;
+  built.program.title = to_text(keys);
+  kernel.source = emit_cuda(built.program, target);
+  kernel.source.name = plan.kernels[index].name;
+  kernel.source.file = file_of(plan, index);
+  end(std::move(built), kernel);
+  return kernel;
+}
+
 }  // namespace
 
 std::string file_of(const Plan& plan) {
@@ -127,13 +142,6 @@ CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
   return target;
 }
 
-void require_fit(const Plan& plan, int index, const CudaTarget& device) {
-  const CudaTarget target = target_of(plan, device);
-  TileProgram program = build(plan, index, gpu_product_blocks(plan, index, target.warps)).program;
-  program.name = without_number(program.name);
-  run_passes(program, target, cuda_passes());
-}
-
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
                               const std::vector<CudaPass>& passes, const PassObserver& after) {
   const CudaTarget target = target_of(plan, device);
@@ -141,16 +149,22 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
   BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
   if (after) after("build", built.program);
   run_passes(built.program, target, passes, after);
-  Schedule keys = obeyed(plan, plan.kernels[index]);
-  keys.warps = built.program.warps;
-  for (const Buffer& buffer : built.program.buffers)
-    if (buffer.stages > 1) keys.stages = buffer.stages;
-  built.program.title = to_text(keys);
-  kernel.source = emit_cuda(built.program, target);
-  kernel.source.name = plan.kernels[index].name;
-  kernel.source.file = file_of(plan, index);
-  end(std::move(built), kernel);
-  return kernel;
+  return emitted(plan, index, target, std::move(built), std::move(kernel));
+}
+
+void CudaKernels::require_fit(const Plan& plan, int index) {
+  const CudaTarget target = target_of(plan, device_);
+  GeneratedKernel kernel;
+  passed_.get(begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel).program,
+              target);
+}
+
+GeneratedKernel CudaKernels::generate(const Plan& plan, int index) {
+  const CudaTarget target = target_of(plan, device_);
+  GeneratedKernel kernel;
+  BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
+  built.program = passed_.get(std::move(built.program), target);
+  return emitted(plan, index, target, std::move(built), std::move(kernel));
 }
 
 }  // namespace krait

@@ -10,6 +10,7 @@
 #include "codegen/kernel_source.h"
 #include "codegen/llvm/vector_target.h"
 #include "codegen/passes/cuda_passes.h"
+#include "codegen/passes/passed.h"
 #include "codegen/tile/tile.h"
 #include "schedules/plan.h"
 
@@ -54,7 +55,23 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& tar
                               const std::vector<CudaPass>& passes = cuda_passes(),
                               const PassObserver& after = {});
 
-/// Throws as generate_cuda does, and writes no text.
-void require_fit(const Plan& plan, int index, const CudaTarget& target);
+/// Kernels of one GPU, for those who first ask whether they fit and then for their text, and for
+/// plans that have kernels in common: the passes run once for each program. Safe to use from
+/// several threads at once.
+class CudaKernels {
+ public:
+  explicit CudaKernels(CudaTarget device) : device_(std::move(device)) {}
+
+  /// Throws as `generate` does, and writes no text.
+  void require_fit(const Plan& plan, int index);
+  /// As generate_cuda(plan, index, device) gives it.
+  GeneratedKernel generate(const Plan& plan, int index);
+  /// Programs that went through the passes so far.
+  std::size_t programs() const { return passed_.size(); }
+
+ private:
+  CudaTarget device_;
+  PassedPrograms passed_;
+};
 
 }  // namespace krait

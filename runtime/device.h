@@ -31,6 +31,12 @@ struct PreparedProduct {
   std::int64_t workspace_bytes = 0;  ///< Of memory of the device, that a run has for itself.
 };
 
+/// What finding a schedule made of the layer that is to follow it.
+struct Prepared {
+  std::optional<Lowered> plans;
+  std::shared_ptr<CudaKernels> kernels;  ///< Of a GPU, as far as they are known.
+};
+
 /// Work of a device that was written down, and is done by each replay: a whole forward, backward or
 /// step, or several of them, at the cost of one launch. One thread at a time.
 class CapturedCall {
@@ -61,10 +67,10 @@ class Device {
   virtual const Target& target() const = 0;
   /// Of every layer of the device, where the layer's own leaves keys open.
   virtual const Schedule& schedule() const = 0;
-  /// `given`, with the keys that it leaves open filled in for the request. `plans`: set to those
-  /// that follow, where finding out took them.
+  /// `given`, with the keys that it leaves open filled in for the request. `prepared`: takes what
+  /// finding out made on its way.
   virtual Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
-                                 std::optional<Lowered>& plans) const = 0;
+                                 Prepared& prepared) = 0;
   virtual Compiler& compiler() = 0;
   /// Threads of this machine, which generate and compile.
   virtual Pool& pool() = 0;
@@ -93,7 +99,9 @@ class Device {
   /// Whether a kernel of kind product goes to a library. Throws EnvironmentError where the schedule
   /// asks for one that is not there.
   virtual bool uses_library(const Plan& plan, const PlannedKernel& kernel) const = 0;
-  virtual GeneratedKernel generate(const Plan& plan, int kernel) const = 0;
+  /// `prepared`: where the plan comes from, or nothing.
+  virtual GeneratedKernel generate(const Plan& plan, int kernel,
+                                   const Prepared& prepared) const = 0;
   /// Told before the first launch of a kernel that needs so much scratch.
   virtual void reserve_scratch(std::int64_t bytes) = 0;
   struct Launch {

@@ -80,24 +80,26 @@ Executor::Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled)
 
 Executor::Executor(Plan plan, std::shared_ptr<Device> device)
     : Executor(std::move(plan), std::move(device), Uncompiled{}) {
-  compile({this}, *device_);
+  compile({this}, *device_, {});
 }
 
 Executor::~Executor() = default;
 
 std::vector<std::unique_ptr<Executor>> Executor::make(std::vector<Plan> plans,
-                                                      std::shared_ptr<Device> device) {
+                                                      std::shared_ptr<Device> device,
+                                                      const Prepared& prepared) {
   std::vector<std::unique_ptr<Executor>> executors;
   std::vector<Executor*> all;
   for (Plan& plan : plans) {
     executors.emplace_back(new Executor(std::move(plan), device, Uncompiled{}));
     all.push_back(executors.back().get());
   }
-  compile(all, *device);
+  compile(all, *device, prepared);
   return executors;
 }
 
-void Executor::compile(const std::vector<Executor*>& executors, Device& device) {
+void Executor::compile(const std::vector<Executor*>& executors, Device& device,
+                       const Prepared& prepared) {
   struct Item {
     Executor* executor;
     int kernel;
@@ -113,7 +115,7 @@ void Executor::compile(const std::vector<Executor*>& executors, Device& device) 
                                  Executor& executor = *items[i].executor;
                                  try {
                                    executor.launches_[items[i].kernel].kernel =
-                                       device.generate(executor.plan_, items[i].kernel);
+                                       device.generate(executor.plan_, items[i].kernel, prepared);
                                  } catch (...) {
                                    errors[i] = std::current_exception();
                                  }

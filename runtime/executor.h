@@ -20,8 +20,10 @@ namespace krait {
 class Executor {
  public:
   /// Generates and compiles every kernel of every plan, several at a time, and nothing later on.
+  /// `prepared`: what finding the plans' schedule made.
   static std::vector<std::unique_ptr<Executor>> make(std::vector<Plan> plans,
-                                                     std::shared_ptr<Device> device);
+                                                     std::shared_ptr<Device> device,
+                                                     const Prepared& prepared = {});
   Executor(Plan plan, std::shared_ptr<Device> device);
   ~Executor();
 
@@ -54,7 +56,8 @@ class Executor {
   };
 
   Executor(Plan plan, std::shared_ptr<Device> device, Uncompiled);
-  static void compile(const std::vector<Executor*>& executors, Device& device);
+  static void compile(const std::vector<Executor*>& executors, Device& device,
+                      const Prepared& prepared);
   void prepare(Call& call, BoundTensors tensors) const;
   /// `workspace`: whether libraries may ask for memory to work in.
   void prepare(Call& call, BoundTensors tensors, bool workspace) const;

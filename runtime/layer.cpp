@@ -65,13 +65,13 @@ void Layer::build(const LayerOptions& options) {
   }
 
   std::vector<Plan> plans;
+  Prepared prepared;
   if (kind == PlanKind::chunks) {
     const Target& target = device_->target();
-    std::optional<Lowered> made;
     schedule_ =
-        device_->with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_}, made);
-    if (!made) made = lower(graph_, schedule_, cotangents_, wanted_);
-    Lowered& lowered = *made;
+        device_->with_defaults(schedule_, {graph_, options.sizes, cotangents_, wanted_}, prepared);
+    if (!prepared.plans) prepared.plans = lower(graph_, schedule_, cotangents_, wanted_);
+    Lowered& lowered = *prepared.plans;
     const Sizes sizes = with_usual_sizes(graph_, options.sizes);
     require_legal(lowered.forward, sizes, target);
     if (!wanted_.empty()) require_legal(lowered.backward, sizes, target);
@@ -91,7 +91,8 @@ void Layer::build(const LayerOptions& options) {
   make_parameters(options);
 
   const Compiler::Counters before = device_->compiler().counters();
-  std::vector<std::unique_ptr<Executor>> executors = Executor::make(std::move(plans), device_);
+  std::vector<std::unique_ptr<Executor>> executors =
+      Executor::make(std::move(plans), device_, prepared);
   counters_ = device_->compiler().counters();
   counters_.compiled -= before.compiled;
   counters_.from_cache -= before.from_cache;

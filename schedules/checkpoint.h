@@ -13,6 +13,7 @@ namespace krait {
 struct Checkpoint {
   std::string name;  // "saved.0", ...
   Value value;
+  bool operator==(const Checkpoint&) const = default;
 };
 
 /// What is dear to compute again: results of library products, of contractions that read a scan's

@@ -3,7 +3,6 @@
 #include <future>
 
 #include "dsl/error.h"
-#include "schedules/checkpoint.h"
 #include "schedules/chunk.h"
 #include "schedules/normalise.h"
 #include "schedules/one_step.h"
@@ -25,29 +24,33 @@ std::int64_t segments(const Schedule& schedule, Pass pass) {
   return schedule.segments.value_or(1);
 }
 
-Plan planned(const Graph& graph, const Schedule& schedule, Pass pass) {
-  Plan plan = partition(in_segments(normalise(graph), segments(schedule, pass)), schedule, pass);
+Plan planned(const Graph& normal, const Schedule& schedule, Pass pass) {
+  Plan plan = partition(in_segments(normal, segments(schedule, pass)), schedule, pass);
   verify(plan);
   return plan;
 }
 
 }  // namespace
 
-Lowered lower(const Graph& graph, const Schedule& schedule,
-              const std::vector<std::string>& cotangents, const std::vector<std::string>& wanted) {
+Lowering::Lowering(const Graph& graph, std::vector<std::string> cotangents,
+                   std::vector<std::string> wanted)
+    : graph_(graph),
+      cotangents_(std::move(cotangents)),
+      wanted_(cotangents_.empty() ? std::vector<std::string>() : std::move(wanted)) {
   if (auto reason = why_not_chunkable(graph))
     throw UsageError("schedule.plan", "chunks",
                      "another plan, since " + *reason + "; other plans are not on this device yet");
-  Lowered lowered;
-  if (wanted.empty() || cotangents.empty()) {
-    lowered.forward =
-        planned(chunk(graph, chunk_size(schedule, Pass::forward)), schedule, Pass::forward);
-    return lowered;
-  }
-  const Graph live = prune(graph);
-  const std::vector<Checkpoint> cuts = checkpoints(live);
+  if (!has_backward()) return;
+  live_ = prune(graph);
+  cuts_ = checkpoints(live_);
+}
+
+void Lowering::begin(const Schedule& schedule) {
+  schedule_ = schedule;
+  const std::int64_t chunk = chunk_size(schedule, Pass::backward);
+  if (!has_backward() || gradients_chunk_ == chunk) return;
   auto gradients = [&](const std::vector<Checkpoint>& at) {
-    return backward_graph(live, at, chunk_size(schedule, Pass::backward), cotangents, wanted);
+    return backward_graph(live_, at, chunk, cotangents_, wanted_);
   };
   auto read = [](const Graph& graph, const std::vector<Checkpoint>& of) {
     std::vector<Checkpoint> found;
@@ -56,23 +59,58 @@ Lowered lower(const Graph& graph, const Schedule& schedule,
     return found;
   };
   // Cut only where backward then reads: elsewhere a cut would part work that belongs together.
-  const Graph probe = gradients(cuts);
-  std::vector<Checkpoint> kept = read(probe, cuts);
-  const Graph backward = kept.size() == cuts.size() ? probe : gradients(kept);
-  kept = read(backward, kept);
-  for (const Checkpoint& cut : kept) lowered.saved.push_back(cut.name);
-  // Both at once: a layer that finds its kernels in the cache waits for little else.
-  std::future<Plan> plan =
-      std::async(std::launch::async, [&] { return planned(backward, schedule, Pass::backward); });
-  lowered.forward =
-      planned(chunk(with_checkpoints(live, kept), chunk_size(schedule, Pass::forward)), schedule,
-              Pass::forward);
-  lowered.backward = plan.get();
+  gradients_ = gradients(cuts_);
+  std::vector<Checkpoint> kept = read(gradients_, cuts_);
+  if (kept.size() != cuts_.size()) gradients_ = gradients(kept);
+  kept = read(gradients_, kept);
+  gradients_chunk_ = chunk;
+  if (kept == kept_) return;
+  kept_ = std::move(kept);
+  forward_ = {};
+}
+
+Graph Lowering::chunked(Pass pass, std::int64_t chunk) const {
+  if (pass == Pass::backward) return gradients_;
+  return krait::chunk(has_backward() ? with_checkpoints(live_, kept_) : graph_, chunk);
+}
+
+bool Lowering::lower(Pass pass) {
+  Made& made = pass == Pass::backward ? backward_ : forward_;
+  const Schedule own = schedule_.of(pass);
+  if (made.schedule == own) {
+    made.plan.schedule = schedule_;
+    return false;
+  }
+  if (const std::int64_t chunk = chunk_size(schedule_, pass); made.chunk != chunk) {
+    made.normal = normalise(chunked(pass, chunk));
+    made.chunk = chunk;
+  }
+  made.plan = planned(made.normal, schedule_, pass);
+  made.schedule = own;
+  return true;
+}
+
+Lowered Lowering::take() && {
+  Lowered lowered{std::move(forward_.plan), std::move(backward_.plan), {}};
+  for (const Checkpoint& cut : kept_) lowered.saved.push_back(cut.name);
   return lowered;
 }
 
+Lowered lower(const Graph& graph, const Schedule& schedule,
+              const std::vector<std::string>& cotangents, const std::vector<std::string>& wanted) {
+  Lowering lowering(graph, cotangents, wanted);
+  lowering.begin(schedule);
+  // Both at once: a layer that finds its kernels in the cache waits for little else.
+  std::future<bool> backward;
+  if (lowering.has_backward())
+    backward = std::async(std::launch::async, [&] { return lowering.lower(Pass::backward); });
+  lowering.lower(Pass::forward);
+  if (backward.valid()) backward.get();
+  return std::move(lowering).take();
+}
+
 Plan lower_step(const Graph& graph, const Schedule& schedule) {
-  return planned(one_step(graph), schedule, Pass::step);
+  return planned(normalise(one_step(graph)), schedule, Pass::step);
 }
 
 }  // namespace krait

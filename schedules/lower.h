@@ -1,10 +1,13 @@
 // The pipeline: graph in, plans out.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dsl/graph.h"
+#include "schedules/checkpoint.h"
 #include "schedules/plan.h"
 
 namespace krait {
@@ -24,6 +27,43 @@ struct Lowered {
 /// that cannot be chunked, or an op that no kernel can run yet, is a UsageError with the reason.
 Lowered lower(const Graph& graph, const Schedule& schedule,
               const std::vector<std::string>& cotangents, const std::vector<std::string>& wanted);
+
+/// The same for one schedule after another, as a search tries them: what a schedule has in common
+/// with the one before is not made again.
+class Lowering {
+ public:
+  /// As for lower(). The graph must live as long.
+  Lowering(const Graph& graph, std::vector<std::string> cotangents,
+           std::vector<std::string> wanted);
+
+  bool has_backward() const { return !wanted_.empty(); }
+  /// The schedule that follows, and what one pass leaves for the other under it.
+  void begin(const Schedule& schedule);
+  /// Makes the plan of forward or backward. False where that of the schedule before was the same.
+  /// Two threads may ask for one pass each.
+  bool lower(Pass pass);
+  const Plan& plan(Pass pass) const { return (pass == Pass::backward ? backward_ : forward_).plan; }
+  /// All of it, with nothing left here.
+  Lowered take() &&;
+
+ private:
+  struct Made {
+    std::optional<std::int64_t> chunk;  // of `normal`
+    Graph normal;                       // the pass's graph, normalised
+    std::optional<Schedule> schedule;   // of the pass alone, that `plan` follows
+    Plan plan;
+  };
+  Graph chunked(Pass pass, std::int64_t chunk) const;
+
+  const Graph& graph_;
+  const std::vector<std::string> cotangents_, wanted_;
+  Schedule schedule_;
+  Graph live_;
+  std::vector<Checkpoint> cuts_, kept_;          // what forward may keep; what backward reads
+  std::optional<std::int64_t> gradients_chunk_;  // of `gradients_`
+  Graph gradients_;
+  Made forward_, backward_;
+};
 
 /// One step: the same graph for windows of one position along its scanned axis.
 Plan lower_step(const Graph& graph, const Schedule& schedule);

@@ -103,6 +103,20 @@ std::string_view name(Pass pass) {
   throw InternalError("a pass without a name");
 }
 
+Schedule Schedule::of(Pass pass) const {
+  Schedule one = *this;
+  const auto take = [&](std::optional<std::int64_t>& both, std::optional<std::int64_t>& backward) {
+    if (pass == Pass::backward && backward) both = backward;
+    backward.reset();
+  };
+  take(one.chunk, one.backward_chunk);
+  take(one.segments, one.backward_segments);
+  take(one.warps, one.backward_warps);
+  take(one.stages, one.backward_stages);
+  take(one.save_every, one.backward_save_every);
+  return one;
+}
+
 std::int64_t Schedule::chunk_of(Pass pass) const {
   return pick(pass, "chunk", chunk, backward_chunk);
 }

@@ -53,6 +53,8 @@ struct Schedule {
 
   bool operator==(const Schedule&) const = default;
 
+  /// What it says of one pass: the backward pass's own keys stand in place of those for both.
+  Schedule of(Pass pass) const;
   std::int64_t chunk_of(Pass pass) const;  // requires it to be set
   std::int64_t segments_of(Pass pass) const;
   GemmKind gemm_or_default() const;

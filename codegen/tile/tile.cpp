@@ -7,6 +7,10 @@
 
 namespace krait {
 
+// Here, where all statements are complete.
+bool For::operator==(const For&) const = default;
+bool Prefetch::operator==(const Prefetch&) const = default;
+
 int TileProgram::add_var(Var var) {
   vars.push_back(std::move(var));
   return static_cast<int>(vars.size()) - 1;

@@ -38,6 +38,7 @@ struct Var {
   int of = -1;
   std::int64_t base = 1;
   bool rest = false, reverse = false;
+  bool operator==(const Var&) const = default;
 };
 
 /// constant + sum of factor * variable.
@@ -76,6 +77,7 @@ struct Dim {
   std::string axis;  // for printing
   Extent extent;     // constant in every space but global
   Stride stride;
+  bool operator==(const Dim&) const = default;
 };
 
 struct Buffer {
@@ -96,6 +98,7 @@ struct Buffer {
   std::int64_t scratch_offset = -1;
   /// fragment: of its dims.
   std::optional<Layout> layout{};
+  bool operator==(const Buffer&) const = default;
 };
 
 /// Neighbours that one instruction moves, decided by the vectorize pass: `elements` of them along
@@ -107,6 +110,7 @@ struct Wide {
   int elements = 1;  // 1: one by one; else 2 or 4
   bool address_tested = false;
   std::vector<int> strides_tested;  // numbers of arguments
+  bool operator==(const Wide&) const = default;
 };
 
 /// One element of a buffer for each point of a domain: an index per dimension. Where an index can
@@ -117,6 +121,7 @@ struct Access {
   std::vector<Index> index;
   std::vector<int> guarded;
   Wide wide{};
+  bool operator==(const Access&) const = default;
 };
 
 // ------------------------------------------------------------------------------------ statements
@@ -131,10 +136,15 @@ struct Prefetch;
 /// Made by passes only. Barrier: of the block's threads. Commit: the copies that were issued since
 /// the last one are a group. Wait: until at most `pending` groups of the thread are under way; what
 /// has landed is there for the thread itself, for others after a barrier.
-struct Barrier {};
-struct Commit {};
+struct Barrier {
+  bool operator==(const Barrier&) const = default;
+};
+struct Commit {
+  bool operator==(const Commit&) const = default;
+};
 struct Wait {
   int pending = 0;
+  bool operator==(const Wait&) const = default;
 };
 using Statement = std::variant<For, Copy, Fill, Mma, MapTile, ReduceTile, ScanTile, Prefetch,
                                Commit, Wait, Barrier>;
@@ -153,6 +163,7 @@ struct For {
   int until = -1;           // a grid variable, or one of a loop around
   std::int64_t run = 1;
   std::vector<Statement> body;
+  bool operator==(const For&) const;
 };
 
 /// Made by passes only: issues copies (asynchronous ones) ahead of the turn of a loop that they are
@@ -166,6 +177,7 @@ struct Prefetch {
   std::int64_t blocks = 1;
   bool first = false;
   std::vector<Statement> body;
+  bool operator==(const Prefetch&) const;
 };
 
 /// destination = source (converted between dtypes). A guarded source position reads `fill`; with
@@ -177,6 +189,7 @@ struct Copy {
   bool keep = false;
   bool asynchronous = false;       // from global to shared memory, lands by the Wait of its group
   std::optional<Layout> layout{};  // of the domain
+  bool operator==(const Copy&) const = default;
 };
 
 struct Fill {
@@ -184,6 +197,7 @@ struct Fill {
   Access destination;
   double value = 0;
   std::optional<Layout> layout{};  // of the domain
+  bool operator==(const Fill&) const = default;
 };
 
 /// destination (+)= sum over `sum` of left * right. `batch`: in all three; `rows`: in left and
@@ -193,6 +207,7 @@ struct Mma {
   Access destination, left, right;
   bool accumulate = false;
   std::optional<Layout> layout{};  // of batch, rows and columns
+  bool operator==(const Mma&) const = default;
 };
 
 /// Expressions of one element, computed together: results[i] is stored to destinations[i]. Operand
@@ -205,6 +220,7 @@ struct MapTile {
   std::vector<std::pair<std::string, Index>> positions;
   DType compute = DType::f32;
   std::optional<Layout> layout{};  // of the domain
+  bool operator==(const MapTile&) const = default;
 };
 
 /// destinations[i] (+)= sum or max over `reduced` of results[i], for every point of `domain`.
@@ -218,6 +234,7 @@ struct ReduceTile {
   DType compute = DType::f32;
   bool accumulate = false;
   std::optional<Layout> layout{};  // of domain and reduced; warps share no sum
+  bool operator==(const ReduceTile&) const = default;
 };
 
 /// Running sum along the variable `along` (in order, or from the end), for every point of `domain`:
@@ -237,6 +254,7 @@ struct ScanTile {
   Access last;                     // over domain: the final value; buffer -1: not wanted
   Access reset;                    // i32; buffer -1: none
   std::optional<Layout> layout{};  // of the domain; a thread walks along its points
+  bool operator==(const ScanTile&) const = default;
 };
 
 // --------------------------------------------------------------------------------------- program
@@ -262,6 +280,7 @@ struct TileProgram {
   int warps = 0;
   std::int64_t scratch_bytes = 0;  // of one grid point; set by the pass that packs
 
+  bool operator==(const TileProgram&) const = default;
   int add_var(Var var);
   /// Variables of kind digit that follow from this one.
   std::vector<int> digits_of(int var) const;

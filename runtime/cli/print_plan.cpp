@@ -56,11 +56,13 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
                               ? usual_target(*gpu)
                               : machine_target(host_target(environment.host_cpu).vector_bits);
     const ScheduleRequest request{graph, problem.sizes, cotangents, wanted};
-    std::optional<Lowered> lowered;
-    const Schedule schedule = gpu != nullptr ? cuda_defaults(given, request, target, *gpu, &lowered)
-                                             : with_defaults(given, request, target);
-    if (!lowered) lowered = lower(graph, schedule, cotangents, wanted);
-    plan = flags.pass == "forward" ? std::move(lowered->forward) : std::move(lowered->backward);
+    Prepared prepared;
+    const Schedule schedule = gpu != nullptr
+                                  ? cuda_defaults(given, request, target, *gpu, &prepared)
+                                  : with_defaults(given, request, target);
+    if (!prepared.plans) prepared.plans = lower(graph, schedule, cotangents, wanted);
+    plan = flags.pass == "forward" ? std::move(prepared.plans->forward)
+                                   : std::move(prepared.plans->backward);
   }
   plan.name = problem.block;
   if (gpu == nullptr) return plan;

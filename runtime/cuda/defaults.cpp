@@ -1,74 +1,136 @@
 #include "runtime/cuda/defaults.h"
 
+#include <algorithm>
+#include <atomic>
+#include <future>
+
 #include "codegen/generate.h"
 #include "dsl/error.h"
+#include "runtime/host/pool.h"
 #include "schedules/lower.h"
 
 namespace krait {
 namespace {
 
-bool fits(const Plan& plan, const CudaTarget& cuda) {
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    if (plan.kernels[k].kind != PlannedKernel::Kind::fused) continue;
-    try {
-      require_fit(plan, static_cast<int>(k), cuda);
-    } catch (const UsageError&) {
-      return false;
-    }
+/// The schedules that are tried, one after another. Chunks are as small as shared memory asks for;
+/// states go to memory as often as if they were not.
+class Tries {
+ public:
+  Tries(const Schedule& given, const ScheduleRequest& request, const Target& target)
+      : given_(given), now_(with_defaults(given, request, target)) {
+    if (!now_.chunk) return;
+    // A product shared by the heads of a group is small beside what each of them does, and a kernel
+    // of its own waits for memory that the heads' kernel then reads again.
+    if (!given.recompute) now_.recompute = 50;
+    const Schedule usual = with_defaults({}, request, target);
+    if (!given.save_every && !given.backward_save_every && !request.wanted.empty() && usual.chunk)
+      usual_chunk_ = usual.chunk_of(Pass::backward);
+    const std::int64_t backward = now_.chunk_of(Pass::backward);
+    if (!given.chunk) now_.chunk = std::min(most, *now_.chunk);
+    if (!given.backward_chunk) now_.backward_chunk = std::min(most, backward);
+    thin();
   }
-  return true;
-}
+
+  const Schedule& now() const { return now_; }
+
+  /// The next one where the pass has no room under this one; false where there is none.
+  bool next(Pass pass) {
+    const bool backward = pass == Pass::backward;
+    // States that are made again take room too; a smaller chunk would ask for more of them.
+    if (backward && usual_chunk_ && now_.backward_save_every) {
+      now_.backward_save_every.reset();
+      return true;
+    }
+    if (backward ? given_.backward_chunk : given_.chunk) return false;
+    std::int64_t& chunk = backward ? *now_.backward_chunk : *now_.chunk;
+    if (chunk <= least) return false;
+    chunk = std::max(least, chunk / 2);
+    if (backward) thin();
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t most = 64, least = 8;
+
+  void thin() {
+    if (usual_chunk_ > now_.chunk_of(Pass::backward)) now_.backward_save_every = usual_chunk_;
+  }
+
+  const Schedule& given_;
+  Schedule now_;
+  std::optional<std::int64_t> usual_chunk_;  // of backward, where states may be thinned out
+};
+
+/// Whether passes have room on the part under one schedule after another.
+class Search {
+ public:
+  Search(const ScheduleRequest& request, CudaKernels& kernels, Pool* pool)
+      : kernels_(kernels),
+        pool_(pool),
+        lowering_(request.graph, request.cotangents, request.wanted) {}
+
+  struct Fits {
+    bool forward = true, backward = true;
+  };
+  Fits fits(const Schedule& schedule) {
+    lowering_.begin(schedule);
+    // Both at once: a layer that finds its kernels in the cache waits for little else.
+    std::future<void> backward;
+    if (lowering_.has_backward())
+      backward = std::async(std::launch::async, [&] { look(Pass::backward, fits_.backward); });
+    look(Pass::forward, fits_.forward);
+    if (backward.valid()) backward.get();
+    return fits_;
+  }
+
+  Lowered take() && { return std::move(lowering_).take(); }
+
+ private:
+  void look(Pass pass, bool& fits) {
+    if (lowering_.lower(pass)) fits = has_room(lowering_.plan(pass));
+  }
+
+  bool has_room(const Plan& plan) {
+    std::vector<int> fused;
+    for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+      if (plan.kernels[k].kind == PlannedKernel::Kind::fused) fused.push_back(static_cast<int>(k));
+    std::atomic<bool> room = true;
+    const auto look = [&](std::int64_t begin, std::int64_t end, void*) {
+      for (std::int64_t i = begin; i < end && room; ++i) {
+        try {
+          kernels_.require_fit(plan, fused[static_cast<std::size_t>(i)]);
+        } catch (const UsageError&) {
+          room = false;
+        }
+      }
+    };
+    const auto count = static_cast<std::int64_t>(fused.size());
+    pool_ != nullptr ? pool_->parallel_for(count, 0, look) : look(0, count, nullptr);
+    return room;
+  }
+
+  CudaKernels& kernels_;
+  Pool* const pool_;
+  Lowering lowering_;
+  Fits fits_;
+};
 
 }  // namespace
 
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
-                       const CudaTarget& cuda, std::optional<Lowered>* plans) {
-  Schedule guess = with_defaults(given, request, target);
-  if (!guess.chunk) return guess;
-  // A product shared by the heads of a group is small beside what each of them does, and a kernel
-  // of its own waits for memory that the heads' kernel then reads again.
-  if (!given.recompute) guess.recompute = 50;
-  // Chunks are as small as shared memory asks for; states go to memory as often as if they were
-  // not.
-  const Schedule usual = with_defaults({}, request, target);
-  const bool thins = !given.save_every && !given.backward_save_every && !request.wanted.empty() &&
-                     usual.chunk.has_value();
-  Schedule made = guess;
-  constexpr std::int64_t most = 64, least = 8;
-  const auto halved = [&](std::int64_t chunk) { return std::max(least, chunk / 2); };
-  if (!given.chunk) made.chunk = std::min(most, *guess.chunk);
-  if (!given.backward_chunk) made.backward_chunk = std::min(most, guess.chunk_of(Pass::backward));
-  const auto thin = [&] {
-    if (!thins) return;
-    const std::int64_t positions = usual.chunk_of(Pass::backward);
-    if (positions > made.chunk_of(Pass::backward)) made.backward_save_every = positions;
-  };
-  thin();
-  for (;;) {
-    Lowered lowered = lower(request.graph, made, request.cotangents, request.wanted);
-    const bool forward = fits(lowered.forward, cuda);
-    const bool backward = request.wanted.empty() || fits(lowered.backward, cuda);
-    if (forward && backward) {
-      if (plans != nullptr) *plans = std::move(lowered);
-      return made;
-    }
-    // States that are made again take room too; a smaller chunk would ask for more of them.
-    if (!backward && thins && made.backward_save_every) {
-      made.backward_save_every.reset();
-      continue;
-    }
-    bool smaller = false;
-    if (!forward && !given.chunk && *made.chunk > least) {
-      made.chunk = halved(*made.chunk);
-      smaller = true;
-    }
-    if (!backward && !given.backward_chunk && *made.backward_chunk > least) {
-      made.backward_chunk = halved(*made.backward_chunk);
-      smaller = true;
-    }
-    if (!smaller) return made;
-    thin();
+                       const CudaTarget& cuda, Prepared* prepared, Pool* pool) {
+  Tries tries(given, request, target);
+  if (!tries.now().chunk) return tries.now();
+  auto kernels = std::make_shared<CudaKernels>(cuda);
+  Search search(request, *kernels, pool);
+  for (bool more = true; more;) {
+    const auto [forward, backward] = search.fits(tries.now());
+    more = false;
+    if (!forward) more |= tries.next(Pass::forward);
+    if (!backward) more |= tries.next(Pass::backward);
   }
+  if (prepared != nullptr) *prepared = {std::move(search).take(), std::move(kernels)};
+  return tries.now();
 }
 
 }  // namespace krait

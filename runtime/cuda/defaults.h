@@ -1,11 +1,9 @@
 // Which chunks a GPU has room for.
 #pragma once
 
-#include <optional>
-
 #include "codegen/cuda/cuda_target.h"
+#include "runtime/device.h"
 #include "schedules/candidates.h"
-#include "schedules/lower.h"
 
 namespace krait {
 
@@ -14,8 +12,9 @@ namespace krait {
 /// but states are kept for the backward pass as if they had not been. Where none of eight positions
 /// or more does, the smallest stay, with which generating the kernel that does not fit tells its
 /// error.
-/// `plans`: set to those that follow, where they fit.
+/// `prepared`: takes the plans that follow, and their kernels as far as they are known then.
+/// `pool`: threads that take part.
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
-                       const CudaTarget& cuda, std::optional<Lowered>* plans = nullptr);
+                       const CudaTarget& cuda, Prepared* prepared = nullptr, Pool* pool = nullptr);
 
 }  // namespace krait

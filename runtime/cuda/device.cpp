@@ -135,13 +135,14 @@ class CudaDevice : public Device {
       throw EnvironmentError("gemm=library: " + library_status_.problem);
     return library() != nullptr && fits_library(plan, kernel);
   }
-  GeneratedKernel generate(const Plan& plan, int kernel) const override {
-    return generate_cuda(plan, kernel, part_.cuda, cuda_passes(),
-                         compiler_.dumps().tiles(file_of(plan, kernel)));
+  GeneratedKernel generate(const Plan& plan, int kernel, const Prepared& prepared) const override {
+    const PassObserver dumped = compiler_.dumps().tiles(file_of(plan, kernel));
+    if (prepared.kernels && !dumped) return prepared.kernels->generate(plan, kernel);
+    return generate_cuda(plan, kernel, part_.cuda, cuda_passes(), dumped);
   }
   Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
-                         std::optional<Lowered>& plans) const override {
-    return cuda_defaults(given, request, part_.target, part_.cuda, &plans);
+                         Prepared& prepared) override {
+    return cuda_defaults(given, request, part_.target, part_.cuda, &prepared, &pool_);
   }
   void reserve_scratch(std::int64_t) override {}
 

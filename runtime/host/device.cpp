@@ -85,7 +85,7 @@ bool HostDevice::uses_library(const Plan& plan, const PlannedKernel& kernel) con
   return fits_library(plan, kernel);
 }
 
-GeneratedKernel HostDevice::generate(const Plan& plan, int kernel) const {
+GeneratedKernel HostDevice::generate(const Plan& plan, int kernel, const Prepared&) const {
   return generate_host(plan, kernel, vector_target(),
                        compiler_.dumps().tiles(file_of(plan, kernel)));
 }

@@ -36,7 +36,7 @@ class HostDevice : public Device {
   const Target& target() const override { return target_; }
   const Schedule& schedule() const override { return schedule_; }
   Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
-                         std::optional<Lowered>&) const override {
+                         Prepared&) override {
     return krait::with_defaults(given, request, target_);
   }
   Compiler& compiler() override { return compiler_; }
@@ -56,7 +56,7 @@ class HostDevice : public Device {
   /// library, unless its kernels work in narrower vectors than generated ones do and nobody asked
   /// for it, by name or by gemm=library.
   bool uses_library(const Plan& plan, const PlannedKernel& kernel) const override;
-  GeneratedKernel generate(const Plan& plan, int kernel) const override;
+  GeneratedKernel generate(const Plan& plan, int kernel, const Prepared&) const override;
   void reserve_scratch(std::int64_t bytes) override;
   void launch(const Launch& launch) override;
   std::string library_text() const override;

@@ -1,0 +1,42 @@
+#include "codegen/passes/passed.h"
+
+#include "codegen/passes/cuda_passes.h"
+
+namespace krait {
+
+std::shared_ptr<PassedPrograms::Entry> PassedPrograms::entry(TileProgram program,
+                                                             const CudaTarget& target) {
+  const std::scoped_lock lock(mutex_);
+  auto& named = entries_[program.name];
+  for (const auto& known : named)
+    if (known->before == program && known->target == target) return known;
+  auto made = std::make_shared<Entry>();
+  made->before = std::move(program);
+  made->target = target;
+  named.push_back(made);
+  return made;
+}
+
+TileProgram PassedPrograms::get(TileProgram program, const CudaTarget& target) {
+  const std::shared_ptr<Entry> found = entry(std::move(program), target);
+  std::call_once(found->once, [&] {
+    try {
+      TileProgram after = found->before;
+      run_passes(after, target, cuda_passes());
+      found->after = std::move(after);
+    } catch (...) {
+      found->error = std::current_exception();
+    }
+  });
+  if (found->error) std::rethrow_exception(found->error);
+  return found->after;
+}
+
+std::size_t PassedPrograms::size() const {
+  const std::scoped_lock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [name, entries] : entries_) count += entries.size();
+  return count;
+}
+
+}  // namespace krait
