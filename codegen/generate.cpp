@@ -52,6 +52,8 @@ Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
   Schedule keys;
   if (touches(positions)) keys.chunk = of_pass(plan, given.chunk, given.backward_chunk);
   if (touches(parts)) keys.segments = of_pass(plan, given.segments, given.backward_segments);
+  if (touches(std::set<std::string>(plan.tiles.begin(), plan.tiles.end())))
+    keys.tile = of_pass(plan, given.tile, given.backward_tile);
   if (!kernel.digits.empty())
     keys.save_every = of_pass(plan, given.save_every, given.backward_save_every);
   return keys;

@@ -41,6 +41,8 @@ namespace {
 class StorageOrder {
  public:
   explicit StorageOrder(const Graph& graph) {
+    for (const Axis& axis : graph.axes())
+      numbers_.emplace(axis.name, static_cast<int>(numbers_.size()));
     for (Value value : graph.inputs()) {
       const AxisNames& order = graph.input_of(value).order;
       for (std::size_t i = 0; i < order.size(); ++i) ranks_.emplace(order[i], static_cast<int>(i));
@@ -57,6 +59,8 @@ class StorageOrder {
     }
   }
 
+  /// Of axes that stand in one place of different inputs those that the graph knows first come
+  /// first, with all their parts.
   std::vector<int> key(const std::string& axis) const {
     std::vector<int> sides;
     std::string at = axis;
@@ -68,12 +72,12 @@ class StorageOrder {
       at = found->second.first;
     }
     auto rank = ranks_.find(at);
-    sides.insert(sides.begin(), rank == ranks_.end() ? 1000 : rank->second);
+    sides.insert(sides.begin(), {rank == ranks_.end() ? 1000 : rank->second, numbers_.at(at)});
     return sides;
   }
 
  private:
-  std::map<std::string, int> ranks_;
+  std::map<std::string, int> ranks_, numbers_;
   std::map<std::string, std::pair<std::string, int>> parents_;
 };
 
@@ -98,7 +102,8 @@ std::int64_t constant_elements(const Graph& graph, const AxisNames& axes) {
   return count;
 }
 
-Analysis::Analysis(const Graph& of) : graph(of), users(of.users()) {
+Analysis::Analysis(const Graph& of, const AxisNames& tiled)
+    : graph(of), users(of.users()), tiles(tiled) {
   const std::size_t count = graph.nodes().size();
   running.resize(count);
   product.resize(count);
@@ -122,7 +127,8 @@ Analysis::Analysis(const Graph& of) : graph(of), users(of.users()) {
       split_axes[merge->outer] = {merge->axis, merge->inner};
   }
   for (const Axis& axis : graph.axes())
-    if (!axis.extent.is_constant() || part_axes.count(axis.name)) outer.push_back(axis.name);
+    if (!axis.extent.is_constant() || part_axes.count(axis.name) || contains(tiles, axis.name))
+      outer.push_back(axis.name);
   for (std::size_t i = 0; i < count; ++i) {
     const Node& node = graph.node(static_cast<int>(i));
     const auto* contract = std::get_if<Contract>(&node.op);

@@ -16,7 +16,8 @@ struct SplitAxis {
 };
 
 struct Analysis {
-  explicit Analysis(const Graph& graph);
+  /// `tiles`: axes that count tiles of others.
+  explicit Analysis(const Graph& graph, const AxisNames& tiles = {});
 
   const Graph& graph;
   std::vector<std::vector<int>> users;
@@ -28,9 +29,10 @@ struct Analysis {
   std::vector<bool> product;
   /// Another Contract with free axes on both sides and a sum: register-blocked inside a kernel.
   std::vector<bool> matmul;
-  /// Axes along which work is cut: dynamic ones, their parts, and those that some matmul batches
-  /// over.
+  /// Axes along which work is cut: dynamic ones, their parts, those that count tiles, and those
+  /// that some matmul batches over.
   AxisNames outer;
+  AxisNames tiles;
   /// By the outer axis of each dynamic Split or Merge.
   std::map<std::string, SplitAxis> split_axes;
 

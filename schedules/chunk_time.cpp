@@ -4,45 +4,17 @@
 
 #include "dsl/error.h"
 #include "schedules/chunk_rewrite.h"
+#include "schedules/rebuild.h"
 
 namespace krait::chunking {
 
 bool Rewrite::varies(Value old) const { return contains(from_.type(old).axes, t_); }
 
-namespace {
-
-/// The axes that an op does not take elementwise.
-struct NamedAxes {
-  AxisNames operator()(const Input&) const { return {}; }
-  AxisNames operator()(const Constant&) const { return {}; }
-  AxisNames operator()(const Map&) const { return {}; }
-  AxisNames operator()(const Contract& op) const { return op.sum; }
-  AxisNames operator()(const Reduce& op) const { return op.axes; }
-  AxisNames operator()(const Cumsum& op) const { return {op.axis}; }
-  AxisNames operator()(const Scan& op) const { return {op.axis}; }
-  AxisNames operator()(const Gap& op) const { return {op.axis, op.other}; }
-  AxisNames operator()(const PairSum& op) const { return {op.axis}; }
-  AxisNames operator()(const Shift& op) const { return {op.axis, op.state_axis}; }
-  AxisNames operator()(const Gather& op) const { return {op.axis}; }
-  AxisNames operator()(const ScatterSum& op) const { return {op.axis}; }
-  AxisNames operator()(const Split& op) const { return {op.axis, op.outer, op.inner}; }
-  AxisNames operator()(const Merge& op) const { return {op.axis, op.outer, op.inner}; }
-  AxisNames operator()(const Slice& op) const { return {op.axis, op.result}; }
-  AxisNames operator()(const Rename& op) const { return {op.from, op.to}; }
-  AxisNames operator()(const Concat& op) const {
-    AxisNames axes = op.axes;
-    axes.push_back(op.result);
-    return axes;
-  }
-};
-
-}  // namespace
-
 bool Rewrite::acts_along_time(const Node& node) const {
   if (std::holds_alternative<Input>(node.op)) return true;
   // The axes of the index of a ScatterSum are summed.
   if (std::holds_alternative<ScatterSum>(node.op) && varies(node.operands[1])) return true;
-  return contains(std::visit(NamedAxes{}, node.op), t_);
+  return contains(named_axes(node.op), t_);
 }
 
 bool Rewrite::is_matrix_product(const Node& node) const {

@@ -198,6 +198,9 @@ class Grouper {
     const AxisNames& axes = graph().type(sink).axes;
     for (const AxisMapping& mapped : group.mapping) {
       if (contains(axes, mapped.axis)) continue;
+      // Made outside of the innermost loop.
+      if (mapped.kind == AxisMapping::Kind::serial && contains(analysis_.tiles, mapped.axis))
+        continue;
       if (!contains(summed, mapped.axis)) return false;
       // Summing over a constant axis that is cut would make it a loop.
       if (mapped.kind == AxisMapping::Kind::grid && !analysis_.is_dynamic(mapped.axis))

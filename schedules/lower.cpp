@@ -8,6 +8,7 @@
 #include "schedules/one_step.h"
 #include "schedules/partition.h"
 #include "schedules/segment.h"
+#include "schedules/tile_states.h"
 
 namespace krait {
 namespace {
@@ -24,8 +25,12 @@ std::int64_t segments(const Schedule& schedule, Pass pass) {
   return schedule.segments.value_or(1);
 }
 
-Plan planned(const Graph& normal, const Schedule& schedule, Pass pass) {
-  Plan plan = partition(in_segments(normal, segments(schedule, pass)), schedule, pass);
+/// `axis`: what schedule.tile cuts.
+Plan planned(const Graph& normal, const Schedule& schedule, Pass pass, const std::string& axis) {
+  Tiles tiles{in_segments(normal, segments(schedule, pass)), ""};
+  if (const auto most = schedule.tile_of(pass)) tiles = in_tiles(tiles.graph, axis, *most);
+  Plan plan = partition(tiles.graph, schedule, pass, {},
+                        tiles.outer.empty() ? AxisNames{} : AxisNames{tiles.outer});
   verify(plan);
   return plan;
 }
@@ -40,6 +45,7 @@ Lowering::Lowering(const Graph& graph, std::vector<std::string> cotangents,
   if (auto reason = why_not_chunkable(graph))
     throw UsageError("schedule.plan", "chunks",
                      "another plan, since " + *reason + "; other plans are not on this device yet");
+  tiled_ = tiled_axis(graph);
   if (!has_backward()) return;
   live_ = prune(graph);
   cuts_ = checkpoints(live_);
@@ -85,7 +91,7 @@ bool Lowering::lower(Pass pass) {
     made.normal = normalise(chunked(pass, chunk));
     made.chunk = chunk;
   }
-  made.plan = planned(made.normal, schedule_, pass);
+  made.plan = planned(made.normal, schedule_, pass, tiled_);
   made.schedule = own;
   return true;
 }
@@ -110,7 +116,7 @@ Lowered lower(const Graph& graph, const Schedule& schedule,
 }
 
 Plan lower_step(const Graph& graph, const Schedule& schedule) {
-  return planned(normalise(one_step(graph)), schedule, Pass::step);
+  return planned(normalise(one_step(graph)), schedule, Pass::step, "");
 }
 
 }  // namespace krait

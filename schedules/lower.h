@@ -58,6 +58,7 @@ class Lowering {
   const Graph& graph_;
   const std::vector<std::string> cotangents_, wanted_;
   Schedule schedule_;
+  std::string tiled_;  // the axis that schedule.tile cuts
   Graph live_;
   std::vector<Checkpoint> cuts_, kept_;          // what forward may keep; what backward reads
   std::optional<std::int64_t> gradients_chunk_;  // of `gradients_`

@@ -128,11 +128,16 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
   std::vector<AxisMapping> grid;
   std::vector<AxisMapping> loops;
   if (has_matmul(analysis, closure)) {
-    for (const Axis& axis : graph.axes()) {
-      if (!axes.count(axis.name) || !contains(analysis.outer, axis.name)) continue;
+    const auto map = [&](const Axis& axis) {
       const bool loop = summed.count(axis.name) && axis.extent.is_constant();
       (loop ? loops : grid).push_back({axis.name, loop ? Kind::serial : Kind::grid, false, 1, ""});
-    }
+    };
+    // Sums over tiles are taken for each point of the loops around.
+    for (const bool tiles : {false, true})
+      for (const Axis& axis : graph.axes())
+        if (axes.count(axis.name) && contains(analysis.outer, axis.name) &&
+            contains(analysis.tiles, axis.name) == tiles)
+          map(axis);
   } else {
     bool across = false;
     for (const Axis& axis : graph.axes()) {

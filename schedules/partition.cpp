@@ -22,11 +22,13 @@ namespace {
 /// One attempt: kernels as far as these cuts ask for, and where that fails, more cuts.
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Schedule& schedule, Pass pass, const Cuts& cuts)
-      : analysis_(graph), placement_(analysis_), cuts_(cuts) {
+  Partitioner(const Graph& graph, const Schedule& schedule, Pass pass, const Cuts& cuts,
+              const AxisNames& tiles)
+      : analysis_(graph, tiles), placement_(analysis_), cuts_(cuts) {
     plan_.pass = pass;
     plan_.schedule = schedule;
     plan_.graph = graph;
+    plan_.tiles = tiles;
   }
 
   /// No plan where some kernel is not possible or kernels wait for one another.
@@ -264,12 +266,13 @@ class Partitioner {
 
 }  // namespace
 
-Plan partition(const Graph& graph, const Schedule& schedule, Pass pass, Cuts cuts) {
+Plan partition(const Graph& graph, const Schedule& schedule, Pass pass, Cuts cuts,
+               const AxisNames& tiles) {
   for (const Node& node : graph.nodes())
     if (std::holds_alternative<Gather>(node.op) || std::holds_alternative<ScatterSum>(node.op))
       throw UsageError(text("a block with a ", name(node.op), " cannot run on this device yet"));
   for (;;) {
-    Partitioner partitioner(graph, schedule, pass, cuts);
+    Partitioner partitioner(graph, schedule, pass, cuts, tiles);
     if (std::optional<Plan> plan = partitioner.run()) return std::move(*plan);
     if (!cuts.add(partitioner.more()))
       KRAIT_ASSERT(cuts.add(cut_everywhere(graph)), "no kernels can compute this graph");

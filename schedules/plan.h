@@ -130,6 +130,7 @@ struct Plan {
   Pass pass = Pass::forward;
   Schedule schedule;
   Graph graph;  // the rewritten graph that the kernels' nodes number
+  AxisNames tiles;  // of the graph: those that count tiles of a state
   std::vector<MemoryObject> objects;
   std::vector<PlannedKernel> kernels;
   int find_object(MemoryObject::Kind kind, const std::string& name) const;  // -1: none

@@ -13,6 +13,9 @@ namespace krait {
 Graph rebuilt(const Graph& graph,
               const std::function<bool(int node, Graph& to, Rewriter& rewriter)>& rewrite);
 
+/// The axes that an op does not take elementwise: those that its fields name.
+AxisNames named_axes(const Op& op);
+
 /// The values in the new graph.
 std::vector<Value> moved(const Rewriter& rewriter, const std::vector<Value>& values);
 

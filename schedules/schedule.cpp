@@ -34,6 +34,8 @@ constexpr NumberKey kNumbers[] = {
     {"backward.stages", &Schedule::backward_stages, NumberKey::stages},
     {"save.every", &Schedule::save_every, NumberKey::chunk},
     {"backward.save.every", &Schedule::backward_save_every, NumberKey::chunk},
+    {"tile", &Schedule::tile, NumberKey::chunk},
+    {"backward.tile", &Schedule::backward_tile, NumberKey::chunk},
     {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
@@ -114,6 +116,7 @@ Schedule Schedule::of(Pass pass) const {
   take(one.warps, one.backward_warps);
   take(one.stages, one.backward_stages);
   take(one.save_every, one.backward_save_every);
+  take(one.tile, one.backward_tile);
   return one;
 }
 
@@ -131,6 +134,10 @@ GemmKind Schedule::gemm_or_default() const {
 
 std::optional<std::int64_t> Schedule::save_every_of(Pass pass) const {
   return pass == Pass::backward && backward_save_every ? backward_save_every : save_every;
+}
+
+std::optional<std::int64_t> Schedule::tile_of(Pass pass) const {
+  return pass == Pass::backward && backward_tile ? backward_tile : tile;
 }
 
 Schedule parse_schedule(const std::string& text) {
@@ -202,6 +209,7 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   if (over.warps) result.backward_warps.reset();
   if (over.stages) result.backward_stages.reset();
   if (over.save_every) result.backward_save_every.reset();
+  if (over.tile) result.backward_tile.reset();
   if (over.math) result.math = over.math;
   if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {

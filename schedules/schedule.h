@@ -23,9 +23,9 @@ std::string_view name(GemmKind gemm);
 std::string_view name(Pass pass);
 
 /// Keys that are set; what is not set is left to the defaults. Text: "plan=chunks chunk=64
-/// backward.chunk=128 segments=3 warps=8 stages=2 save.every=256 math=exact gemm=library", keys in
-/// one fixed order, blanks between them. A key may be scoped to a pass ("backward.chunk"); the
-/// unscoped key holds for both passes, the scoped one wins.
+/// backward.chunk=128 segments=3 warps=8 stages=2 save.every=256 tile=32 math=exact gemm=library",
+/// keys in one fixed order, blanks between them. A key may be scoped to a pass ("backward.chunk");
+/// the unscoped key holds for both passes, the scoped one wins.
 struct Schedule {
   std::optional<PlanKind> plan;
   /// Positions per chunk, 1 and up.
@@ -42,6 +42,10 @@ struct Schedule {
   /// Positions between the states that a loop over chunks keeps for kernels that are cut otherwise;
   /// these make the ones between again. Rounded up to whole chunks. Not set: every chunk's is kept.
   std::optional<std::int64_t> save_every, backward_save_every;
+  /// Most positions along the longest axis of a state that nothing sums over (headdim) which stand
+  /// on chip together: kernels with states take the largest divisor of it up to that, and the rest
+  /// is grid or a loop. Not set: all.
+  std::optional<std::int64_t> tile, backward_tile;
   /// Products that the grid points of a loop share are made again by each where that adds at most
   /// so many hundredths to its products; else, and where not set, they are kept in memory. 0 to
   /// 100.
@@ -60,6 +64,7 @@ struct Schedule {
   GemmKind gemm_or_default() const;
   /// The scoped key where it is set, else the one for both, else none.
   std::optional<std::int64_t> save_every_of(Pass pass) const;
+  std::optional<std::int64_t> tile_of(Pass pass) const;
 };
 
 /// Parses the text form. Throws UsageError that names the key, its value and what is allowed.

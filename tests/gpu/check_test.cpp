@@ -45,6 +45,8 @@ TEST_CASE("fixtures whose products go to cuBLASLt") {
 TEST_CASE("segments and steps on an emulated GPU") {
   check_on("8.0", {"m2_ssd_odd"}, "segments=3");
   check_on("9.0", {"m2_ssd_odd", "m2_ssd_docs_state"}, "chunk=8 save.every=24");
+  check_on("7.5", {"m2_ssd_odd", "m2_ssd_docs_state", "m3_scan_one"}, "chunk=8 tile=4");
+  check_on("9.0", {"m2_ssd_groups"}, "chunk=8 save.every=16 segments=2 tile=3");
   check_on("8.0", {"m2_ssd_odd", "m3_scan_one"}, "plan=step");
 }
 

@@ -34,8 +34,10 @@ void run_random_blocks(unsigned from, unsigned to) {
     const int chunk = seed % 2 == 0 ? 8 : 5;
     // States of every chunk in memory, or of every second or third.
     const std::string save = seed % 4 == 0 ? "" : text(" save.every=", 6 * (seed % 4));
-    LayerOptions options =
-        testing::layer_options(DType::f64, text("chunk=", chunk, " segments=", segments, save));
+    // States whole, or in tiles that a kernel holds one at a time.
+    const std::string tile = seed % 3 == 0 ? "" : text(" tile=", seed % 3);
+    LayerOptions options = testing::layer_options(
+        DType::f64, text("chunk=", chunk, " segments=", segments, save, tile));
     options.sizes = sizes;
     options.step = false;
     INFO("seed " << seed << " " << to_text(options.schedule));

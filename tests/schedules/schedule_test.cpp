@@ -21,7 +21,7 @@ TEST_CASE("a schedule's text comes back as it was, keys in one order") {
        {"", "plan=step", "plan=recurrent", "chunk=64",
         "plan=chunks chunk=64 backward.chunk=128 segments=3 backward.segments=chunks",
         "segments=chunks", "chunk=8 warps=4 backward.warps=16 math=exact", "math=fast",
-        "warps=2 save.every=256 backward.save.every=96 recompute=0",
+        "warps=2 save.every=256 backward.save.every=96 tile=32 backward.tile=16 recompute=0",
         "chunk=8 math=exact gemm=library", "gemm=generated", "stages=2 backward.stages=1"}) {
     CHECK(to_text(parse_schedule(text)) == text);
   }
@@ -38,6 +38,9 @@ TEST_CASE("the key of a pass wins over the key for both") {
   CHECK(parse_schedule("chunk=64").chunk_of(Pass::backward) == 64);
   CHECK(parse_schedule("save.every=64").save_every_of(Pass::backward) == 64);
   CHECK(parse_schedule("backward.save.every=64").save_every_of(Pass::forward) == std::nullopt);
+  CHECK(parse_schedule("tile=64").tile_of(Pass::backward) == 64);
+  CHECK(parse_schedule("tile=64 backward.tile=16").tile_of(Pass::backward) == 16);
+  CHECK(parse_schedule("backward.tile=64").tile_of(Pass::forward) == std::nullopt);
   CHECK_THROWS_AS(Schedule{}.chunk_of(Pass::forward), InternalError);
 }
 
@@ -53,6 +56,8 @@ TEST_CASE("what is set over a base replaces it, the rest stays") {
                       parse_schedule("warps=8 math=fast"))) == "warps=8 math=fast");
   CHECK(to_text(merge(parse_schedule("save.every=64 backward.save.every=96"),
                       parse_schedule("save.every=128"))) == "save.every=128");
+  CHECK(to_text(merge(parse_schedule("tile=64 backward.tile=16"), parse_schedule("tile=32"))) ==
+        "tile=32");
   CHECK(merge(base, {}) == base);
   CHECK(merge({}, base) == base);
 }
@@ -86,6 +91,7 @@ TEST_CASE("a schedule that says nothing sensible is refused, key and value named
   names("stages=3", "stages is 3; allowed: 1 to 2");
   names("backward.warps=64", "backward.warps is 64; allowed: 1, 2");
   names("save.every=0", "save.every is 0; allowed: 1 to");
+  names("tile=0", "tile is 0; allowed: 1 to");
   names("recompute=101", "recompute is 101; allowed: 0 to 100");
   names("recompute=-1", "recompute is -1; allowed: 0 to 100");
   names("gemm=mine", "gemm is mine; allowed: library, generated");
