@@ -40,16 +40,16 @@ namespace {
 /// it is a part and on which side of it (0 outer, 1 inner), and so on.
 class StorageOrder {
  public:
-  explicit StorageOrder(const Graph& graph) {
-    for (const Axis& axis : graph.axes())
-      numbers_.emplace(axis.name, static_cast<int>(numbers_.size()));
+  StorageOrder(const Graph& graph, const AxisNames& tiles) {
     for (Value value : graph.inputs()) {
       const AxisNames& order = graph.input_of(value).order;
       for (std::size_t i = 0; i < order.size(); ++i) ranks_.emplace(order[i], static_cast<int>(i));
     }
+    // A tile and the position in it stand where the axis would, among those of its rank too.
     auto parts = [&](const std::string& whole, const std::string& outer, const std::string& inner) {
-      parents_.emplace(outer, std::pair(whole, 0));
-      parents_.emplace(inner, std::pair(whole, 1));
+      const bool tile = contains(tiles, outer);
+      parents_.emplace(outer, std::pair(whole, tile ? none : 0));
+      parents_.emplace(inner, std::pair(whole, tile ? none : 1));
     };
     for (const Node& node : graph.nodes()) {
       if (const auto* split = std::get_if<Split>(&node.op))
@@ -59,8 +59,6 @@ class StorageOrder {
     }
   }
 
-  /// Of axes that stand in one place of different inputs those that the graph knows first come
-  /// first, with all their parts.
   std::vector<int> key(const std::string& axis) const {
     std::vector<int> sides;
     std::string at = axis;
@@ -68,23 +66,24 @@ class StorageOrder {
     for (std::size_t step = 0; step <= parents_.size(); ++step) {
       auto found = parents_.find(at);
       if (found == parents_.end()) break;
-      sides.insert(sides.begin(), found->second.second);
+      if (found->second.second != none) sides.insert(sides.begin(), found->second.second);
       at = found->second.first;
     }
     auto rank = ranks_.find(at);
-    sides.insert(sides.begin(), {rank == ranks_.end() ? 1000 : rank->second, numbers_.at(at)});
+    sides.insert(sides.begin(), rank == ranks_.end() ? 1000 : rank->second);
     return sides;
   }
 
  private:
-  std::map<std::string, int> ranks_, numbers_;
+  static constexpr int none = -1;
+  std::map<std::string, int> ranks_;
   std::map<std::string, std::pair<std::string, int>> parents_;
 };
 
 }  // namespace
 
-AxisNames storage_order(const Graph& graph, AxisNames axes) {
-  const StorageOrder order(graph);
+AxisNames storage_order(const Graph& graph, AxisNames axes, const AxisNames& tiles) {
+  const StorageOrder order(graph, tiles);
   auto key = [&](const std::string& axis) {
     return std::pair(graph.axis(axis).extent.is_constant(), order.key(axis));
   };

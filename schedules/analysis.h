@@ -64,7 +64,7 @@ ContractAxes contract_axes(const Graph& graph, int node);
 
 /// Axes in the order in which the inputs store them, dynamic ones first; parts of an axis stand
 /// where it does. What is stored in this order can be merged back without a copy.
-AxisNames storage_order(const Graph& graph, AxisNames axes);
+AxisNames storage_order(const Graph& graph, AxisNames axes, const AxisNames& tiles = {});
 
 /// Elements of constant axes, dynamic ones counted as one.
 std::int64_t constant_elements(const Graph& graph, const AxisNames& axes);

@@ -68,7 +68,7 @@ int Placement::add_temporary(const std::string& name, DType dtype, std::vector<A
 std::vector<Axis> Placement::storage_axes(Value value) const {
   std::vector<Axis> dims;
   const AxisNames& axes = graph_.type(value).axes;
-  const AxisNames ordered = storage_order(graph_, axes);
+  const AxisNames ordered = storage_order(graph_, axes, analysis_.tiles);
   AxisNames inner;
   for (const auto& axis : axes) {
     auto split = analysis_.split_axes.find(axis);
