@@ -157,11 +157,16 @@ std::string tiled_axis(const Graph& graph) {
   return longest;
 }
 
+std::int64_t tile_size(std::int64_t extent, std::int64_t most) {
+  std::int64_t size = std::min(extent, most);
+  while (extent % size != 0) --size;
+  return size;
+}
+
 Tiles in_tiles(const Graph& graph, const std::string& axis, std::int64_t most) {
   if (axis.empty() || !graph.has_axis(axis)) return {graph, ""};
   const std::int64_t extent = graph.axis(axis).extent.offset;
-  std::int64_t size = std::min(extent, most);
-  while (extent % size != 0) --size;
+  const std::int64_t size = tile_size(extent, most);
   if (size == extent) return {graph, ""};
   Tiles tiles = Tiler(graph, axis, size).run();
   verify(tiles.graph);

@@ -13,15 +13,17 @@ namespace krait {
 /// Empty where there is none.
 std::string tiled_axis(const Graph& graph);
 
+/// The largest divisor of `extent` that is at most `most`; both 1 and up.
+std::int64_t tile_size(std::int64_t extent, std::int64_t most);
+
 struct Tiles {
   Graph graph;
   std::string outer;  // counts the tiles; empty where there is one
 };
 
-/// The graph with `axis` as (tile, position in it), in tiles of the largest divisor of its extent
-/// that is at most `most`, wherever values are computed elementwise along it or summed over it;
-/// inputs, outputs and what rearranges the axis keep it whole. The graph itself where that is one
-/// tile, or it has no such axis.
+/// The graph with `axis` as (tile, position in it), in tiles of tile_size(extent, most), wherever
+/// values are computed elementwise along it or summed over it; inputs, outputs and what rearranges
+/// the axis keep it whole. The graph itself where that is one tile, or it has no such axis.
 Tiles in_tiles(const Graph& graph, const std::string& axis, std::int64_t most);
 
 }  // namespace krait

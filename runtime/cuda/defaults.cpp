@@ -8,12 +8,13 @@
 #include "dsl/error.h"
 #include "runtime/host/pool.h"
 #include "schedules/lower.h"
+#include "schedules/tile_states.h"
 
 namespace krait {
 namespace {
 
-/// The schedules that are tried, one after another. Chunks are as small as shared memory asks for;
-/// states go to memory as often as if they were not.
+/// The schedules that are tried, one after another. Chunks and tiles of states are as small as
+/// shared memory asks for; states go to memory as often as if chunks were not.
 class Tries {
  public:
   Tries(const Schedule& given, const ScheduleRequest& request, const Target& target)
@@ -28,7 +29,9 @@ class Tries {
     const std::int64_t backward = now_.chunk_of(Pass::backward);
     if (!given.chunk) now_.chunk = std::min(most, *now_.chunk);
     if (!given.backward_chunk) now_.backward_chunk = std::min(most, backward);
-    thin();
+    if (usual_chunk_ > now_.chunk_of(Pass::backward)) now_.backward_save_every = usual_chunk_;
+    if (const std::string axis = tiled_axis(request.graph); !axis.empty())
+      whole_ = request.graph.axis(axis).extent.offset;
   }
 
   const Schedule& now() const { return now_; }
@@ -36,28 +39,38 @@ class Tries {
   /// The next one where the pass has no room under this one; false where there is none.
   bool next(Pass pass) {
     const bool backward = pass == Pass::backward;
-    // States that are made again take room too; a smaller chunk would ask for more of them.
-    if (backward && usual_chunk_ && now_.backward_save_every) {
-      now_.backward_save_every.reset();
-      return true;
-    }
-    if (backward ? given_.backward_chunk : given_.chunk) return false;
     std::int64_t& chunk = backward ? *now_.backward_chunk : *now_.chunk;
-    if (chunk <= least) return false;
-    chunk = std::max(least, chunk / 2);
-    if (backward) thin();
+    const bool free_chunk = !(backward ? given_.backward_chunk : given_.chunk);
+    const std::int64_t tile = now_.tile_of(pass).value_or(whole_);
+    for (const std::int64_t least : {32, 16, 8, 1}) {
+      if (free_chunk && chunk > std::max(least, least_chunk)) {
+        chunk = std::max(least, chunk / 2);
+        return true;
+      }
+      const std::int64_t smaller = tile_size(whole_, std::max(least, tile / 2));
+      if (!given_.tile_of(pass) && smaller < tile && 2 * smaller >= least) {
+        set_tile(pass, smaller);
+        return true;
+      }
+    }
+    // What states that are made again take is all that is left to save.
+    if (!backward || !usual_chunk_ || !now_.backward_save_every) return false;
+    now_.backward_save_every.reset();
     return true;
   }
 
  private:
-  static constexpr std::int64_t most = 64, least = 8;
+  static constexpr std::int64_t most = 64, least_chunk = 8;
 
-  void thin() {
-    if (usual_chunk_ > now_.chunk_of(Pass::backward)) now_.backward_save_every = usual_chunk_;
+  void set_tile(Pass pass, std::int64_t size) {
+    const std::int64_t backward = now_.tile_of(Pass::backward).value_or(whole_);
+    if (pass == Pass::forward) now_.tile = size;
+    now_.backward_tile = pass == Pass::backward ? size : backward;
   }
 
   const Schedule& given_;
   Schedule now_;
+  std::int64_t whole_ = 1;                   // positions of what tiles cut
   std::optional<std::int64_t> usual_chunk_;  // of backward, where states may be thinned out
 };
 
