@@ -28,7 +28,7 @@ class Tries {
       usual_chunk_ = usual.chunk_of(Pass::backward);
     const std::int64_t backward = now_.chunk_of(Pass::backward);
     if (!given.chunk) now_.chunk = std::min(most, *now_.chunk);
-    if (!given.backward_chunk) now_.backward_chunk = std::min(most, backward);
+    if (!given.chunk && !given.backward_chunk) now_.backward_chunk = std::min(most, backward);
     if (usual_chunk_ > now_.chunk_of(Pass::backward)) now_.backward_save_every = usual_chunk_;
     if (const std::string axis = tiled_axis(request.graph); !axis.empty())
       whole_ = request.graph.axis(axis).extent.offset;
@@ -39,10 +39,16 @@ class Tries {
   /// The next one where the pass has no room under this one; false where there is none.
   bool next(Pass pass) {
     const bool backward = pass == Pass::backward;
-    std::int64_t& chunk = backward ? *now_.backward_chunk : *now_.chunk;
-    const bool free_chunk = !(backward ? given_.backward_chunk : given_.chunk);
+    const bool free_chunk = !given_.chunk && !(backward && given_.backward_chunk);
+    std::int64_t& chunk = backward && free_chunk ? *now_.backward_chunk : *now_.chunk;
     const std::int64_t tile = now_.tile_of(pass).value_or(whole_);
     for (const std::int64_t least : {32, 16, 8, 1}) {
+      // What states that are made again take is all that is left to save but for tiles of few
+      // positions, which do everything else over and over.
+      if (least == 1 && backward && usual_chunk_ && now_.backward_save_every) {
+        now_.backward_save_every.reset();
+        return true;
+      }
       if (free_chunk && chunk > std::max(least, least_chunk)) {
         chunk = std::max(least, chunk / 2);
         return true;
@@ -53,10 +59,7 @@ class Tries {
         return true;
       }
     }
-    // What states that are made again take is all that is left to save.
-    if (!backward || !usual_chunk_ || !now_.backward_save_every) return false;
-    now_.backward_save_every.reset();
-    return true;
+    return false;
   }
 
  private:

@@ -1,0 +1,86 @@
+// Which chunks and tiles of states GPUs are given where nobody asks for some.
+#include "runtime/cuda/defaults.h"
+
+#include <catch2/catch.hpp>
+
+#include "codegen/generate.h"
+#include "dsl/blocks/blocks.h"
+#include "dsl/differentiate.h"
+#include "dsl/error.h"
+#include "schedules/lower.h"
+
+namespace krait {
+namespace {
+
+Schedule defaults(const Graph& graph, int capability, const std::string& given = "") {
+  const CudaTarget cuda = cuda_target(capability);
+  const Target target = gpu_target(cuda.architecture, cuda.multiprocessors, std::int64_t{16} << 30);
+  return cuda_defaults(parse_schedule(given),
+                       {graph, {}, floating_outputs(graph), floating_inputs(graph)}, target, cuda);
+}
+
+/// The first kernel that has no room, with what it says; "" where there is room for all.
+std::string without_room(const Graph& graph, const Schedule& schedule, int capability) {
+  const Lowered plans = lower(graph, schedule, floating_outputs(graph), floating_inputs(graph));
+  for (const Plan* plan : {&plans.forward, &plans.backward})
+    for (std::size_t k = 0; k < plan->kernels.size(); ++k) try {
+        generate_cuda(*plan, static_cast<int>(k), cuda_target(capability));
+      } catch (const UsageError& error) {
+        return error.what();
+      }
+  return "";
+}
+
+Graph scan_graph(std::int64_t headdim, std::int64_t d_state) {
+  return build_graph(block_function(
+      SsdSpec{.nheads = 4, .headdim = headdim, .d_state = d_state, .initial_state = true}));
+}
+
+TEST_CASE("states stand whole on a GPU that has room for them, in tiles on one that has not") {
+  const Graph graph = scan_graph(64, 128);
+  const Schedule roomy = defaults(graph, 90);
+  INFO(to_text(roomy));
+  CHECK_FALSE(roomy.tile);
+  CHECK_FALSE(roomy.backward_tile);
+  for (const int capability : {75, 86, 120}) {
+    const Schedule small = defaults(graph, capability);
+    INFO(capability << ": " << to_text(small));
+    CHECK(small.tile_of(Pass::backward).value_or(64) < 64);
+    // States go to memory as often as on the roomy one.
+    CHECK(small.save_every_of(Pass::backward) == roomy.save_every_of(Pass::backward));
+    CHECK(without_room(graph, small, capability) == "");
+    // Without tiles no chunk is small enough for the smallest part.
+    Schedule whole = small;
+    whole.tile = whole.backward_tile = 64;
+    if (capability == 75)
+      CHECK(without_room(graph, whole, capability).find("shared memory of kernel") == 0);
+  }
+}
+
+TEST_CASE("what is asked for stays, and the other gives way") {
+  const Graph graph = scan_graph(64, 128);
+  const Schedule chunk = defaults(graph, 75, "chunk=32");
+  INFO(to_text(chunk));
+  CHECK(chunk.chunk == 32);
+  CHECK(chunk.chunk_of(Pass::backward) == 32);
+  CHECK(chunk.tile_of(Pass::backward).value_or(64) < 64);
+  CHECK(without_room(graph, chunk, 75) == "");
+  const Schedule tile = defaults(graph, 75, "tile=64 backward.tile=16");
+  INFO(to_text(tile));
+  CHECK(tile.tile == 64);
+  CHECK(tile.backward_tile == 16);
+  CHECK(tile.chunk_of(Pass::forward) < 32);
+}
+
+TEST_CASE("states of odd widths have tiles too") {
+  for (const auto& [headdim, d_state] :
+       std::vector<std::pair<int, int>>{{80, 128}, {61, 128}, {1, 512}, {96, 100}}) {
+    const Graph graph = scan_graph(headdim, d_state);
+    const Schedule schedule = defaults(graph, 75);
+    INFO(headdim << " by " << d_state << ": " << to_text(schedule));
+    CHECK(without_room(graph, schedule, 75) == "");
+  }
+}
+
+}  // namespace
+}  // namespace krait
