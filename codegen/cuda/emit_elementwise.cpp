@@ -12,14 +12,6 @@ bool on_chip_of_all(const Buffer& buffer) {
   return buffer.space == Space::shared || buffer.space == Space::global;
 }
 
-bool touches_fragment(const TileProgram& program, const Statement& statement) {
-  bool any = false;
-  for_each_access(statement, [&](const Access& access, Use) {
-    any = any || program.buffers[static_cast<std::size_t>(access.buffer)].space == Space::fragment;
-  });
-  return any;
-}
-
 }  // namespace
 
 std::vector<int> CudaEmitter::operand_uses(const std::vector<Scalar>& results, std::size_t count) {
@@ -53,12 +45,17 @@ CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& o
       loaded.names.back() = element(operand, fill);
       continue;
     }
+    if (operand.buffer->space == Space::fragment) {
+      if (width > 1) registers_[0] = "i";
+      loaded.names.back() = element(operand, fill);
+      if (width > 1) registers_.erase(0);
+      continue;
+    }
     const std::string name = unique(name_of(operand) + "_v");
     loaded.names.back() = name;
     const std::string type = type_of(operand.buffer->dtype);
-    const bool fragment = operand.buffer->space == Space::fragment;
-    const bool varies = width > 1 && (fragment || !operand.stride(vector_var).is(0) ||
-                                      operand.guarded_by(vector_var));
+    const bool varies =
+        width > 1 && (!operand.stride(vector_var).is(0) || operand.guarded_by(vector_var));
     if (!varies) {
       w_.line("const " + type + " " + name + " = " + element(operand, fill) + ";");
       continue;
@@ -85,9 +82,7 @@ CudaEmitter::Loaded CudaEmitter::load_operands(const std::vector<CudaOperand>& o
     w_.line("#pragma unroll");
     w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
     values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
-    registers_[0] = "i";
     w_.line(name + "[i] = " + element(operand, fill) + ";");
-    registers_.erase(0);
     values_[vector_var] = at;
     w_.close();
   }
@@ -124,7 +119,7 @@ void CudaEmitter::emit(const Copy& s) {
   const CudaOperand destination = operand(s.destination, s.domain);
   Walk points{.layout = &*s.layout, .vars = s.domain};
   points.one_writer = on_chip_of_all(*destination.buffer);
-  points.unroll = touches_fragment(program_, s);
+  points.unroll = touches_fragment(s);
   const bool keeps = s.keep && !source.guards.empty();
   points.vector = keeps ? 1 : width;
   walk(points, [&] {
@@ -144,8 +139,17 @@ void CudaEmitter::emit(const Copy& s) {
     }
     const Loaded loaded = load_operands({source}, {1}, width, vector_var, s.fill);
     std::string array = loaded.names[0];
+    const std::string read = array + (loaded.arrays[0] ? "[i]" : "");
+    if (destination.buffer->space == Space::fragment) {
+      w_.line("#pragma unroll");
+      w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
+      registers_[0] = "i";
+      store(destination, convert(read, from, to));
+      registers_.erase(0);
+      w_.close();
+      return;
+    }
     if (!loaded.arrays[0] || from != to) {
-      const std::string read = array + (loaded.arrays[0] ? "[i]" : "");
       array = unique(name_of(destination) + "_new");
       w_.line(type_of(to) + " " + array + "[" + std::to_string(width) + "];");
       w_.line("#pragma unroll");
@@ -162,7 +166,7 @@ void CudaEmitter::emit(const Fill& s) {
   const CudaOperand destination = operand(s.destination, s.domain);
   Walk points{.layout = &*s.layout, .vars = s.domain};
   points.one_writer = on_chip_of_all(*destination.buffer);
-  points.unroll = touches_fragment(program_, s);
+  points.unroll = touches_fragment(s);
   points.vector = destination.wide_elements;
   const std::string value = literal(s.value, destination.buffer->dtype);
   walk(points, [&] {
@@ -190,7 +194,7 @@ void CudaEmitter::emit(const MapTile& s) {
                                    [](const CudaOperand& d) { return !on_chip_of_all(*d.buffer); });
   KRAIT_ASSERT(!(points.one_writer && for_all && s.layout->has_replicas()), program_.name,
                ": a map whose results are shared and not shared at once");
-  points.unroll = touches_fragment(program_, s);
+  points.unroll = touches_fragment(s);
   points.vector = width;
   walk(points, [&] {
     const Loaded loaded = load_operands(operands, uses, width, vector_var, 0);
@@ -208,7 +212,10 @@ void CudaEmitter::emit(const MapTile& s) {
       for (std::size_t i = 0; i < values.size(); ++i) store(destinations[i], values[i]);
       return;
     }
-    for (std::size_t i = 0; i < destinations.size(); ++i)
+    // One result that stands in registers goes there at once.
+    const bool direct =
+        destinations.size() == 1 && destinations[0].buffer->space == Space::fragment;
+    for (std::size_t i = 0; i < destinations.size() && !direct; ++i)
       w_.line(type_of(destinations[i].buffer->dtype) + " " + names[i] + "[" +
               std::to_string(width) + "];");
     const std::string at = values_[vector_var];
@@ -216,10 +223,16 @@ void CudaEmitter::emit(const MapTile& s) {
     w_.open("for (int i = 0; i < " + std::to_string(width) + "; ++i)");
     values_[vector_var] = at == "0" ? "i" : "(" + at + " + i)";
     values = evaluate(s.results, loaded, operands, s.positions, s.compute, "i");
-    for (std::size_t i = 0; i < values.size(); ++i) w_.line(names[i] + "[i] = " + values[i] + ";");
+    if (direct) {
+      registers_[0] = "i";
+      store(destinations[0], values[0]);
+      registers_.erase(0);
+    }
+    for (std::size_t i = 0; i < values.size() && !direct; ++i)
+      w_.line(names[i] + "[i] = " + values[i] + ";");
     values_[vector_var] = at;
     w_.close();
-    for (std::size_t i = 0; i < destinations.size(); ++i)
+    for (std::size_t i = 0; i < destinations.size() && !direct; ++i)
       store_vector(destinations[i], names[i], width, vector_var);
   });
   w_.close();

@@ -68,6 +68,7 @@ void CudaEmitter::emit(const Mma& s) {
   // something that is there and is dropped.
   const int depth = w_.depth();
   walked_ = &layout;
+  walked_vars_ = vars;
   registers_.clear();
   const std::vector<std::string> base = stand(layout, vars);
   const auto at = [&](std::size_t d, bool clamp) {

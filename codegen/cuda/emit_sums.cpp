@@ -46,12 +46,14 @@ void CudaEmitter::emit(const ReduceTile& s) {
 
   // Two walks in one another: of the domain's registers, and inside of the summed ones.
   walked_ = &layout;
+  walked_vars_ = vars;
   registers_.clear();
   const int depth = w_.depth();
   if (const std::uint32_t mask = layout.replica_warps(); mask != 0)
     w_.open("if ((tid >> 5 & " + std::to_string(mask) + ") == 0)");
   const std::vector<std::string> base = stand(layout, vars);
   std::string padding_kept, padding_summed;
+  const bool unroll = touches_fragment(s);
   const auto loops = [&](bool of_summed) {
     std::int64_t rounds = 1;
     for (const Layout::Loop& loop : layout.registers)
@@ -61,7 +63,7 @@ void CudaEmitter::emit(const ReduceTile& s) {
       if (summed(loop.dim) != of_summed || (i == 0 && width > 1)) continue;
       const std::string counter = "r" + std::to_string(i);
       registers_[static_cast<int>(i)] = counter;
-      w_.line(of_summed && rounds <= 32 ? "#pragma unroll" : "#pragma unroll 1");
+      w_.line(unroll || (of_summed && rounds <= 32) ? "#pragma unroll" : "#pragma unroll 1");
       w_.open("for (int " + counter + " = 0; " + counter + " < " + std::to_string(loop.count) +
               "; ++" + counter + ")");
     }

@@ -40,7 +40,8 @@ struct CudaOperand {
   };
   const Access* access = nullptr;
   const Buffer* buffer = nullptr;
-  std::string base;  // a pointer, a fragment's array, or a scalar's name
+  std::string base;        // a pointer, a fragment's array, or a scalar's name
+  std::int64_t start = 0;  // elements from there to where the statement's part begins
   std::map<int, CudaStride> strides;
   std::vector<Guard> guards;
   // Condition of taking `wide_elements` along `wide_var` at once: "true" or a name.
@@ -105,6 +106,7 @@ class CudaEmitter {
   std::string condition(const CudaOperand& operand) const;  // of its guards, "" for none
   /// Where the element stands, guards left aside.
   std::string place(const CudaOperand& operand) const;
+  std::string register_of(const CudaOperand& operand) const;  // its number in a fragment
   /// Its value, as an expression; outside of its guards `fill`.
   std::string element(const CudaOperand& operand, const std::string& fill);
   void store(const CudaOperand& operand, const std::string& value);
@@ -125,6 +127,8 @@ class CudaEmitter {
   /// Its base, and what the register loops that are open add.
   std::string position(const Layout& layout, const std::vector<std::string>& base, int dim) const;
   std::string replicas(const Layout& layout) const;
+  /// Registers of a fragment have numbers only where all loops over them are unrolled.
+  bool touches_fragment(const Statement& statement) const;
   void walk(const Walk& walk, const std::function<void()>& body);
   std::string coordinate(int dim, const Layout& layout) const;
   void close_all(int depth);
@@ -182,7 +186,8 @@ class CudaEmitter {
   std::vector<std::string> made_;         // names taken, in order
   std::set<std::string> prelude_;         // functions that were called
   std::map<int, std::string> registers_;  // loop counters by register loop of the current walk
-  const Layout* walked_ = nullptr;
+  const Layout* walked_ = nullptr;        // and the variables that its dimensions are
+  std::vector<int> walked_vars_;
 };
 
 /// Letters, digits and underscores.

@@ -41,13 +41,27 @@ CudaOperand CudaEmitter::operand(const Access& access, const std::vector<int>& o
   const Buffer& buffer = *made.buffer;
   const std::string& name = buffer_names_[static_cast<std::size_t>(access.buffer)];
   made.base = name;
-  if (buffer.space == Space::fragment || buffer.space == Space::scalar) return made;
+  if (buffer.space == Space::scalar) return made;
+  if (buffer.space == Space::fragment) {
+    for (const Index& index : access.index)
+      for (const auto& [var, factor] : index.terms) made.strides[var].constant = factor;
+    return made;
+  }
 
   std::string offset;
   for (std::size_t d = 0; d < access.index.size(); ++d) {
     const Stride& stride = buffer.dims[d].stride;
-    for (const auto& [var, factor] : access.index[d].terms)
-      if (one_of(var, own)) made.strides[var].add(stride, factor);
+    bool alone = true;  // nothing but the statement's own variables moves it
+    for (const auto& [var, factor] : access.index[d].terms) {
+      if (one_of(var, own))
+        made.strides[var].add(stride, factor);
+      else
+        alone = false;
+    }
+    if (alone && buffer.space == Space::shared) {
+      made.start += access.index[d].constant * stride.constant;
+      continue;
+    }
     const std::string outer = outer_index(access.index[d], own);
     if (outer == "0") continue;
     CudaStride one;
@@ -125,7 +139,9 @@ std::string CudaEmitter::address(const CudaOperand& operand) const {
     sum += sum.empty() ? "" : " + ";
     sum += stride.is(1) ? at : at + " * " + stride_text(stride);
   }
-  return sum.empty() ? "0" : sum;
+  if (sum.empty()) return std::to_string(operand.start);
+  if (operand.start == 0) return sum;
+  return sum + (operand.start < 0 ? " - " : " + ") + std::to_string(std::abs(operand.start));
 }
 
 std::string CudaEmitter::condition(const CudaOperand& operand) const {
@@ -149,18 +165,35 @@ std::string CudaEmitter::condition(const CudaOperand& operand) const {
 
 std::string CudaEmitter::place(const CudaOperand& operand) const {
   if (operand.buffer->space == Space::scalar) return operand.base;
-  if (operand.buffer->space != Space::fragment) return operand.base + "[" + address(operand) + "]";
+  const bool fragment = operand.buffer->space == Space::fragment;
+  return operand.base + "[" + (fragment ? register_of(operand) : address(operand)) + "]";
+}
+
+std::string CudaEmitter::register_of(const CudaOperand& operand) const {
+  // The fragment's loops are those of the statement, but that these may have others in between, and
+  // that the access may stand still along a dimension.
   std::string number;
-  std::int64_t weight = 1;
-  for (std::size_t i = 0; i < walked_->registers.size(); ++i) {
-    const auto found = registers_.find(static_cast<int>(i));
-    if (found != registers_.end()) {
-      number += number.empty() ? "" : " + ";
-      number += weight == 1 ? found->second : found->second + " * " + std::to_string(weight);
+  std::int64_t weight = 1, still = 0;
+  std::size_t next = 0;
+  for (const Layout::Loop& loop : operand.buffer->layout->registers) {
+    const Index& index = operand.access->index[static_cast<std::size_t>(loop.dim)];
+    if (index.terms.empty()) {
+      still += index.constant / loop.stride % loop.count * weight;
+    } else {
+      const auto var = [&](std::size_t i) {
+        return walked_vars_[static_cast<std::size_t>(walked_->registers[i].dim)];
+      };
+      while (operand.stride(var(next)).is(0)) ++next;
+      if (const auto found = registers_.find(static_cast<int>(next)); found != registers_.end()) {
+        number += number.empty() ? "" : " + ";
+        number += weight == 1 ? found->second : found->second + " * " + std::to_string(weight);
+      }
+      ++next;
     }
-    weight *= walked_->registers[i].count;
+    weight *= loop.count;
   }
-  return operand.base + "[" + (number.empty() ? "0" : number) + "]";
+  if (number.empty()) return std::to_string(still);
+  return still == 0 ? number : number + " + " + std::to_string(still);
 }
 
 namespace {

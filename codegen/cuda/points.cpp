@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/kernel_emitter.h"
+#include "codegen/tile/access.h"
 #include "dsl/error.h"
 
 namespace krait {
@@ -21,6 +22,14 @@ std::string CudaEmitter::replicas(const Layout& layout) const {
   const std::uint32_t low = ~mask & all;
   if ((low & (low + 1)) == 0) return "tid < " + std::to_string(low + 1);
   return "(tid & " + std::to_string(mask) + ") == 0";
+}
+
+bool CudaEmitter::touches_fragment(const Statement& statement) const {
+  bool any = false;
+  for_each_access(statement, [&](const Access& access, Use) {
+    any = any || program_.buffers[static_cast<std::size_t>(access.buffer)].space == Space::fragment;
+  });
+  return any;
 }
 
 std::string CudaEmitter::coordinate(int dim, const Layout& layout) const {
@@ -81,6 +90,7 @@ void CudaEmitter::walk(const Walk& walk, const std::function<void()>& body) {
   const Layout& layout = *walk.layout;
   const int depth = w_.depth();
   walked_ = &layout;
+  walked_vars_ = walk.vars;
   registers_.clear();
   if (walk.one_writer)
     if (const std::string alone = replicas(layout); !alone.empty()) w_.open("if (" + alone + ")");

@@ -27,7 +27,11 @@ void run_passes(TileProgram& program, const CudaTarget& target, const std::vecto
 
 // The passes themselves; their files say what each does and does not.
 void place(TileProgram& program, const CudaTarget& target);
+/// Accesses to views become accesses to what they show; place begins with it.
+void see_through_views(TileProgram& program);
 void stage(TileProgram& program, const CudaTarget& target);
+/// Buffers in shared memory that stage can load a turn ahead, by the loops that load them.
+std::vector<std::vector<int>> loads_of_loops(const TileProgram& program);
 void sync(TileProgram& program);
 /// `most`: bytes that there are; rows are not moved apart where they would take more.
 void place_shared(TileProgram& program,

@@ -31,4 +31,14 @@ void list_guards(TileProgram& program);
 void pack(TileProgram& program, const VectorTarget& target);
 void place_scratch(TileProgram& program, bool by_barriers = false);
 
+/// Buffers on chip that no statement and no view uses go.
+void drop_buffers(TileProgram& program);
+/// From the first to the last time that each buffer's memory is needed, -1 where it never is.
+/// Statements are counted in order; by barriers: only these.
+struct Life {
+  int first = -1, last = -1;
+  void include(int from, int to);
+};
+std::vector<Life> lives_of(const TileProgram& program, bool by_barriers);
+
 }  // namespace krait

@@ -1,9 +1,8 @@
 // place: says which thread computes what, and what stands in registers.
 //
-// What: the number of warps; a layout for every statement; results that only statements with one
-// and the same layout touch become fragments, and lone numbers that all threads compute alike
-// become scalars. A product gives each thread a block of rows and columns; whatever else touches
-// its result elementwise takes over that layout.
+// What: the number of warps; a layout for every statement; what threads alone touch becomes
+// fragments (fragments.cpp), and lone numbers that all threads compute alike become scalars. A
+// product gives each thread a block of rows and columns.
 // Why here: first of the passes for GPUs, since all others ask which thread does what.
 // Limits: products by multiply-adds, no tensor cores; a sum is never shared by warps; a scan is
 // walked by one thread a point of its domain.
@@ -13,6 +12,8 @@
 #include <set>
 
 #include "codegen/passes/cuda_passes.h"
+#include "codegen/passes/fragments.h"
+#include "codegen/passes/passes.h"
 #include "codegen/tile/access.h"
 #include "dsl/error.h"
 
@@ -33,12 +34,14 @@ class Placer {
   Placer(TileProgram& program, const CudaTarget& target) : program_(program), target_(target) {}
 
   void run() {
+    see_through_views(program_);
     program_.warps = program_.warps > 0 ? std::min(program_.warps, target_.warps) : warps();
     scalars();
     for_each_statement(program_.body, [&](Statement& statement) {
       if (Mma* mma = std::get_if<Mma>(&statement)) mma->layout = product_layout(*mma);
     });
-    fragments();
+    make_fragments(program_, target_,
+                   [&](const Statement& statement) { return own_layout(statement); });
     for_each_statement(program_.body, [&](Statement& statement) { lay_out(statement); });
   }
 
@@ -197,102 +200,6 @@ class Placer {
     return layout;
   }
 
-  // ----------------------------------------------------------------------------------- fragments
-  /// The dimension of the buffer that each variable of `vars` runs along, where the access is one
-  /// variable a dimension from end to end and has all of them; empty where it is not.
-  std::vector<int> walked(const Access& access, const std::vector<int>& vars) const {
-    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(access.buffer)];
-    std::vector<int> dims(vars.size(), -1);
-    if (!access.guarded.empty()) return {};
-    for (std::size_t d = 0; d < access.index.size(); ++d) {
-      const Index& index = access.index[d];
-      if (buffer.dims[d].extent == Extent::constant(1) && index == Index::of(0)) continue;
-      if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].factor != 1) return {};
-      const auto var = std::find(vars.begin(), vars.end(), index.terms[0].var);
-      if (var == vars.end() ||
-          !(program_.vars[static_cast<std::size_t>(*var)].extent == buffer.dims[d].extent))
-        return {};
-      int& dim = dims[static_cast<std::size_t>(var - vars.begin())];
-      if (dim >= 0) return {};
-      dim = static_cast<int>(d);
-    }
-    for (std::size_t i = 0; i < vars.size(); ++i)
-      if (dims[i] < 0 && extent(vars[i]) != 1) return {};
-    return dims;
-  }
-
-  struct Touch {
-    Statement* statement;
-    std::vector<int> vars, dims;
-  };
-
-  /// A layout of the statement's variables as one of the buffer's dimensions, and the way back.
-  static Layout of_buffer(const Layout& layout, const Touch& touch, std::size_t rank) {
-    std::vector<std::int64_t> sizes(rank, 1);
-    for (std::size_t i = 0; i < touch.dims.size(); ++i)
-      if (touch.dims[i] >= 0) sizes[static_cast<std::size_t>(touch.dims[i])] = layout.extents[i];
-    return compose(layout, std::move(sizes), touch.dims);
-  }
-  Layout of_statement(const Layout& layout, const Touch& touch) const {
-    std::vector<int> vars(layout.extents.size(), -1);  // none along a dimension of extent 1
-    for (std::size_t i = 0; i < touch.dims.size(); ++i)
-      if (touch.dims[i] >= 0) vars[static_cast<std::size_t>(touch.dims[i])] = static_cast<int>(i);
-    return compose(layout, extents(touch.vars), vars);
-  }
-
-  /// Results of products become fragments where everything that touches them can take their layout.
-  void fragments() {
-    std::map<int, std::vector<Touch>> touches;
-    std::set<int> barred = aliased();
-    for_each_statement(program_.body, [&](Statement& statement) {
-      const Mma* mma = std::get_if<Mma>(&statement);
-      for_each_access(statement, [&](Access& access, Use use) {
-        const std::vector<int> vars = mma != nullptr ? domain_of(*mma) : own_variables(statement);
-        const bool elementwise =
-            std::holds_alternative<MapTile>(statement) || std::holds_alternative<Fill>(statement) ||
-            std::holds_alternative<Copy>(statement) || (mma != nullptr && use != Use::read);
-        std::vector<int> dims;
-        if (elementwise &&
-            program_.buffers[static_cast<std::size_t>(access.buffer)].space == Space::shared)
-          dims = walked(access, vars);
-        if (dims.empty())
-          barred.insert(access.buffer);
-        else
-          touches[access.buffer].push_back({&statement, vars, dims});
-      });
-    });
-    std::int64_t budget = target_.fragment_registers;
-    for (bool again = true; again;) {
-      again = false;
-      for (auto& [number, list] : touches) {
-        Buffer& buffer = program_.buffers[static_cast<std::size_t>(number)];
-        if (barred.count(number) || buffer.space != Space::shared) continue;
-        const std::optional<Layout> layout = agreed(list, buffer.dims.size());
-        if (!layout) continue;
-        const std::int64_t cost = layout->registers_per_thread() * size_in_bytes(buffer.dtype) / 4;
-        if (cost > budget) continue;
-        budget -= cost;
-        buffer.space = Space::fragment;
-        buffer.layout = layout;
-        for (Touch& touch : list) *layout_of(*touch.statement) = of_statement(*layout, touch);
-        again = true;
-      }
-    }
-  }
-
-  /// The layout that some statement has and no other contradicts.
-  std::optional<Layout> agreed(const std::vector<Touch>& touches, std::size_t rank) const {
-    std::optional<Layout> found;
-    for (const Touch& touch : touches) {
-      const std::optional<Layout>& has = *layout_of(*touch.statement);
-      if (!has) continue;
-      const Layout turned = of_buffer(*has, touch, rank);
-      if (found && !(*found == turned)) return std::nullopt;
-      found = turned;
-    }
-    return found;
-  }
-
   // ------------------------------------------------------------------------------------- the rest
   /// Variables in the order in which points are dealt out: along which memory is read side by side
   /// first, then as they stand, the last one first.
@@ -331,26 +238,26 @@ class Placer {
                      const std::vector<const Access*>& accesses) const {
     std::int64_t vector = 1;
     const std::vector<int> order = dealt_order(vars, accesses, vector);
-    // Lanes come before vectors where there are too few points for both.
+    // Threads come before vectors where there are too few points for both.
     std::int64_t points = 1;
-    for (int var : vars) points *= extent(var);
+    for (int var : vars) points *= split_extent(extent(var)).power;
     while (vector > 1 && points < vector * 32 * program_.warps) vector /= 2;
     return deal(extents(vars), order, vector, program_.warps);
   }
 
   void lay_out(Statement& statement) {
     std::optional<Layout>* layout = layout_of(statement);
-    if (layout == nullptr || *layout) return;
+    if (layout != nullptr && !*layout) *layout = own_layout(statement);
+  }
+
+  Layout own_layout(const Statement& statement) const {
     std::vector<const Access*> accesses;
-    for_each_access(static_cast<const Statement&>(statement),
-                    [&](const Access& access, Use) { accesses.push_back(&access); });
-    if (const ReduceTile* reduce = std::get_if<ReduceTile>(&statement)) {
-      *layout = sum_layout(*reduce, accesses);
-    } else if (const ScanTile* scan = std::get_if<ScanTile>(&statement)) {
-      *layout = deal(extents(scan->domain), backwards(scan->domain.size()), 1, program_.warps);
-    } else {
-      *layout = elementwise(own_variables(statement), accesses);
-    }
+    for_each_access(statement, [&](const Access& access, Use) { accesses.push_back(&access); });
+    if (const ReduceTile* reduce = std::get_if<ReduceTile>(&statement))
+      return sum_layout(*reduce, accesses);
+    if (const ScanTile* scan = std::get_if<ScanTile>(&statement))
+      return deal(extents(scan->domain), backwards(scan->domain.size()), 1, program_.warps);
+    return elementwise(own_variables(statement), accesses);
   }
 
   static std::vector<int> backwards(std::size_t count) {

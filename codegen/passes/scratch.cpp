@@ -4,9 +4,9 @@
 // through the whole of every loop that it may carry values around. Buffers that never live at once
 // share bytes: the largest first, each at the lowest free offset, all 64-byte aligned. Why here:
 // last, when no pass adds buffers any more. Limits: within a loop a buffer lives for a part only
-// where it has no alias, is used in that loop alone, and is first written in full by one statement
-// without a guard. Where threads share the scratch (smem), time is counted in barriers: buffers
-// share bytes only where a barrier lies between.
+// where it has no alias, is used in that loop alone, and is first written in full without a guard,
+// by one statement or part by part along one dimension. Where threads share the scratch (smem),
+// time is counted in barriers: buffers share bytes only where a barrier lies between.
 #include <algorithm>
 #include <set>
 
@@ -16,28 +16,32 @@
 namespace krait {
 namespace {
 
-struct Life {
-  int first = -1, last = -1;
-  void include(int from, int to) {
-    first = first < 0 ? from : std::min(first, from);
-    last = std::max(last, to);
-  }
+/// What one statement writes of a buffer: all of it, or all that lies between two positions of one
+/// dimension.
+struct Part {
+  int dim = -1;
+  std::int64_t from = 0, to = 0;
 };
 
-/// Whether one statement writes every element: an own variable or a single value a dimension.
-bool writes_all(const TileProgram& program, const Access& access, const std::vector<int>& own) {
+std::optional<Part> part_written(const TileProgram& program, const Access& access,
+                                 const std::vector<int>& own) {
   const Buffer& buffer = program.buffers[access.buffer];
+  if (!access.guarded.empty()) return std::nullopt;
+  Part part;
   std::set<int> seen;
   for (std::size_t d = 0; d < access.index.size(); ++d) {
     const Index& index = access.index[d];
     if (buffer.dims[d].extent == Extent::constant(1)) continue;
-    if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].factor != 1) return false;
+    if (index.terms.size() != 1 || index.terms[0].factor != 1) return std::nullopt;
     const int var = index.terms[0].var;
-    if (std::find(own.begin(), own.end(), var) == own.end() || !seen.insert(var).second ||
-        !(program.vars[var].extent == buffer.dims[d].extent))
-      return false;
+    if (std::find(own.begin(), own.end(), var) == own.end() || !seen.insert(var).second)
+      return std::nullopt;
+    const Extent& extent = program.vars[var].extent;
+    if (index.constant == 0 && extent == buffer.dims[d].extent) continue;
+    if (part.dim >= 0) return std::nullopt;
+    part = {static_cast<int>(d), index.constant, index.constant + extent.offset};
   }
-  return access.guarded.empty();
+  return part;
 }
 
 class Lives {
@@ -63,7 +67,17 @@ class Lives {
  private:
   struct Seen {
     int uses = 0;
-    bool starts_whole = false;  // its first use here writes all of it
+    bool starts_whole = false;  // its first uses here write all of it
+    Part filled{-1, 0, 0};      // by those so far, from the start of a dimension on
+    /// Of the buffer one more use; what it writes of it, if that is all that it does.
+    void use(const Buffer& buffer, const std::optional<Part>& part) {
+      const bool fresh = uses++ == 0;
+      if (starts_whole || !(fresh || filled.dim >= 0)) return;
+      const bool goes_on = part && part->from == filled.to && (fresh || part->dim == filled.dim);
+      const int dim = goes_on ? part->dim : -1;
+      starts_whole = goes_on && (dim < 0 || buffer.dims[dim].extent.offset == part->to);
+      filled = goes_on && !starts_whole ? *part : Part{};
+    }
   };
   using Found = std::vector<std::pair<int, Seen>>;
 
@@ -103,9 +117,10 @@ class Lives {
       for_each_access(statement, [&](const Access& access, Use use) {
         const int memory = memory_of(program_, access.buffer);
         lives[memory].include(now, now);
-        Seen& seen = seen_in(found, memory);
-        if (seen.uses++ == 0)
-          seen.starts_whole = use == Use::write && writes_all(program_, access, own);
+        const bool writes = use == Use::write && access.buffer == memory;
+        seen_in(found, memory)
+            .use(program_.buffers[memory],
+                 writes ? part_written(program_, access, own) : std::nullopt);
       });
     }
     return found;
@@ -123,14 +138,21 @@ class Lives {
 
 }  // namespace
 
-namespace {
+void Life::include(int from, int to) {
+  first = first < 0 ? from : std::min(first, from);
+  last = std::max(last, to);
+}
 
-void place_all(TileProgram& program, bool by_barriers) {
-  const Lives known(program, by_barriers);
+std::vector<Life> lives_of(const TileProgram& program, bool by_barriers) {
+  return Lives(program, by_barriers).lives;
+}
+
+void place_scratch(TileProgram& program, bool by_barriers) {
+  const std::vector<Life> lives = lives_of(program, by_barriers);
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i)
     if (program.buffers[i].space == Space::shared && program.buffers[i].alias_of < 0 &&
-        known.lives[i].first >= 0)
+        lives[i].first >= 0)
       order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return bytes_of(program.buffers[a]) > bytes_of(program.buffers[b]);
@@ -139,14 +161,14 @@ void place_all(TileProgram& program, bool by_barriers) {
   std::vector<int> placed;
   program.scratch_bytes = 0;
   for (int i : order) {
-    const Life& life = known.lives[i];
+    const Life& life = lives[i];
     std::int64_t offset = 0;
     // Past everything in the way, lowest first, until nothing is.
     std::sort(placed.begin(), placed.end(), [&](int a, int b) {
       return program.buffers[a].scratch_offset < program.buffers[b].scratch_offset;
     });
     for (int other : placed) {
-      const Life& theirs = known.lives[other];
+      const Life& theirs = lives[other];
       if (theirs.last < life.first || life.last < theirs.first) continue;
       const std::int64_t begin = program.buffers[other].scratch_offset;
       if (begin < offset + padded(i)) offset = std::max(offset, begin + padded(other));
@@ -162,9 +184,5 @@ void place_all(TileProgram& program, bool by_barriers) {
       program.scratch_bytes = std::max(program.scratch_bytes, (bytes_of(buffer) + 63) / 64 * 64);
     }
 }
-
-}  // namespace
-
-void place_scratch(TileProgram& program, bool by_barriers) { place_all(program, by_barriers); }
 
 }  // namespace krait

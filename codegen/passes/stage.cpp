@@ -85,8 +85,8 @@ std::vector<int> loaded_by(const TileProgram& program, const For& loop) {
   return found;
 }
 
-/// The same of all innermost loops that load something; whether `body` has such a loop.
-bool collect(const TileProgram& program, const Body& body, std::vector<int>& found) {
+/// The same of all innermost loops that load something, loop by loop; whether `body` has one.
+bool collect(const TileProgram& program, const Body& body, std::vector<std::vector<int>>& found) {
   bool any = false;
   for (const Statement& statement : body) {
     const For* loop = std::get_if<For>(&statement);
@@ -95,9 +95,10 @@ bool collect(const TileProgram& program, const Body& body, std::vector<int>& fou
       any = true;
       continue;
     }
-    const std::vector<int> loaded = loaded_by(program, *loop);
-    found.insert(found.end(), loaded.begin(), loaded.end());
-    any = any || !loaded.empty();
+    std::vector<int> loaded = loaded_by(program, *loop);
+    if (loaded.empty()) continue;
+    found.push_back(std::move(loaded));
+    any = true;
   }
   return any;
 }
@@ -155,10 +156,17 @@ std::int64_t bytes_with(TileProgram program, const std::set<int>& chosen) {
 
 }  // namespace
 
+std::vector<std::vector<int>> loads_of_loops(const TileProgram& program) {
+  std::vector<std::vector<int>> found;
+  collect(program, program.body, found);
+  return found;
+}
+
 void stage(TileProgram& program, const CudaTarget& target) {
   if (target.stages < 2) return;
   std::vector<int> loaded;
-  collect(program, program.body, loaded);
+  for (const std::vector<int>& of_loop : loads_of_loops(program))
+    loaded.insert(loaded.end(), of_loop.begin(), of_loop.end());
   std::stable_sort(loaded.begin(), loaded.end(), [&](int a, int b) {
     return bytes_of(program.buffers[static_cast<std::size_t>(a)]) >
            bytes_of(program.buffers[static_cast<std::size_t>(b)]);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/passes/cuda_passes.h"
+#include "codegen/passes/fragments.h"
 #include "codegen/tile/access.h"
 #include "dsl/error.h"
 
@@ -72,36 +73,14 @@ class PlaceVerifier {
     const bool elementwise = std::holds_alternative<MapTile>(statement) ||
                              std::holds_alternative<Fill>(statement) ||
                              std::holds_alternative<Copy>(statement) ||
-                             (std::holds_alternative<Mma>(statement) && use != Use::read);
+                             (std::holds_alternative<Mma>(statement) && use != Use::read) ||
+                             std::holds_alternative<ReduceTile>(statement);
     check(elementwise, buffer.name, " is a fragment, which other threads cannot read");
-    const std::vector<int> vars = layout_variables(statement);
-    std::vector<int> dim_of(vars.size(), -1);  // of the buffer
-    for (std::size_t d = 0; d < access.index.size(); ++d) {
-      const Index& index = access.index[d];
-      if (buffer.dims[d].extent == Extent::constant(1) && index == Index::of(0)) continue;
-      const auto var = index.terms.size() == 1
-                           ? std::find(vars.begin(), vars.end(), index.terms[0].var)
-                           : vars.end();
-      check(var != vars.end() && index.constant == 0 && index.terms[0].factor == 1, buffer.name,
-            " is a fragment that is not walked from end to end");
-      dim_of[static_cast<std::size_t>(var - vars.begin())] = static_cast<int>(d);
-    }
-    const auto same = [&](int of_statement, int of_buffer) {
-      return of_statement < 0 ? of_buffer < 0
-                              : dim_of[static_cast<std::size_t>(of_statement)] == of_buffer;
-    };
-    const Layout& own = *buffer.layout;
-    bool agree = layout.registers.size() == own.registers.size();
-    for (std::size_t i = 0; agree && i < own.registers.size(); ++i)
-      agree = same(layout.registers[i].dim, own.registers[i].dim) &&
-              layout.registers[i].stride == own.registers[i].stride &&
-              layout.registers[i].count == own.registers[i].count;
-    for (const auto bits : {&Layout::lanes, &Layout::warps}) {
-      agree = agree && (layout.*bits).size() == (own.*bits).size();
-      for (std::size_t i = 0; agree && i < (own.*bits).size(); ++i)
-        agree = same((layout.*bits)[i].dim, (own.*bits)[i].dim) &&
-                (layout.*bits)[i].stride == (own.*bits)[i].stride;
-    }
+    const std::optional<Walked> how = walked(program_, access, layout_variables(statement));
+    check(how.has_value(), buffer.name, " is a fragment that is not walked from end to end");
+    const std::optional<Layout> by_statement = seen_by(layout, *how, buffer.dims.size());
+    const std::optional<Layout> own = seen_of(*buffer.layout, *how);
+    const bool agree = by_statement && own && same_threads(*by_statement, *own);
     check(agree, buffer.name, " is dealt out otherwise than it lies");
   }
 

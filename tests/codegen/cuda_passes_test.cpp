@@ -10,7 +10,7 @@
 namespace krait {
 namespace {
 
-/// x[i] to a tile, and from there to y, read in the same order or from its end.
+/// x[i] to a tile in shared memory, and from there to y, read in the same order or from its end.
 TileProgram through_shared(bool reversed) {
   TileProgram program;
   program.name = "through";
@@ -36,7 +36,9 @@ TileProgram through_shared(bool reversed) {
   out.source = at(tile, reversed);
   out.destination = at(y, false);
   program.body = {in, out};
-  place(program, CudaTarget{});
+  CudaTarget target;
+  target.fragment_registers = 0;
+  place(program, target);
   return program;
 }
 

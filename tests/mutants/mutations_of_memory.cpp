@@ -101,13 +101,22 @@ Places short_lives(const TileProgram& program) {
   return places;
 }
 
-/// Views of another buffer's memory; low parts of running sums are too small to be missed.
-Places moved_views(const TileProgram& program) {
-  Places places;
-  std::set<int> used, low;
+/// Memories of low parts of running sums, which are too small to be missed.
+std::set<int> low_parts(const TileProgram& program) {
+  std::set<int> low;
   visit_statements(program.body, [&](const Statement& statement) {
     if (const ScanTile* scan = std::get_if<ScanTile>(&statement); scan != nullptr && scan->pair)
       low.insert(memory_of(program, scan->low.buffer));
+  });
+  return low;
+}
+
+/// Views of another buffer's memory.
+Places moved_views(const TileProgram& program) {
+  Places places;
+  const std::set<int> low = low_parts(program);
+  std::set<int> used;
+  visit_statements(program.body, [&](const Statement& statement) {
     for_each_access(statement, [&](const Access& access, Use) { used.insert(access.buffer); });
   });
   for (const int number : used) {
@@ -126,12 +135,14 @@ Places moved_views(const TileProgram& program) {
 
 Places at_shared_reads(const TileProgram& program, std::int64_t by) {
   Places places;
+  const std::set<int> low = low_parts(program);
   for_each_numbered_access(
       program,
       [&](const Access& access, Use use) {
         const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
         return use == Use::read && buffer.space == Space::shared && !access.index.empty() &&
-               buffer.dims.back().extent.offset >= 2;
+               buffer.dims.back().extent.offset >= 2 &&
+               !(access.index.back().terms.empty() && low.count(access.buffer) != 0);
       },
       [&](const NumberedAccess& at, const Access&) {
         places.push_back(
@@ -203,7 +214,7 @@ std::vector<Mutation> mutations_of_memory() {
                                                             mutant.scratch_bytes -= 64;
                                                           }}};
        }},
-      {"a view is off by one", "smem", moved_views},
+      {"a view is off by one", "guard", moved_views},
       {"a tile is read past its end", "smem",
        [](const TileProgram& p) { return at_shared_reads(p, 1); }},
       {"a tile is read before its start", "smem",

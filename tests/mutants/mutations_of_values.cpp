@@ -166,7 +166,8 @@ std::vector<Mutation> mutations_of_values() {
        [](const TileProgram& p) {
          return at_statements<Mma>(p, any,
                                    [](TileProgram&, Mma& s) { s.accumulate = !s.accumulate; });
-       }},
+       },
+       "a state that one turn makes again from zero is what that turn adds"},
       {"a sum adds for sets, or sets for adds", "guard",
        [](const TileProgram& p) {
          return at_statements<ReduceTile>(
@@ -175,7 +176,12 @@ std::vector<Mutation> mutations_of_values() {
       {"the largest for the sum", "guard",
        [](const TileProgram& p) {
          return at_statements<ReduceTile>(
-             p, any, [](TileProgram&, ReduceTile& s) { s.kind = ReduceTile::Kind::max; });
+             p,
+             [&p](const ReduceTile& s) {
+               return std::any_of(s.reduced.begin(), s.reduced.end(),
+                                  [&](int var) { return var_of(p, var).extent.offset > 1; });
+             },
+             [](TileProgram&, ReduceTile& s) { s.kind = ReduceTile::Kind::max; });
        }},
       {"a fill is forgotten", "guard", forgotten_fills},
       {"a carried state is stale", "guard", stale_states},
