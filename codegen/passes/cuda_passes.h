@@ -29,6 +29,8 @@ void run_passes(TileProgram& program, const CudaTarget& target, const std::vecto
 void place(TileProgram& program, const CudaTarget& target);
 /// Accesses to views become accesses to what they show; place begins with it.
 void see_through_views(TileProgram& program);
+/// Sums that would leave warps idle become partial sums and their sum; place begins with it too.
+void share_sums(TileProgram& program);
 void stage(TileProgram& program, const CudaTarget& target);
 /// Buffers in shared memory that stage can load a turn ahead, by the loops that load them.
 std::vector<std::vector<int>> loads_of_loops(const TileProgram& program);

@@ -218,6 +218,7 @@ class Fragments {
   }
 
   bool fits_all(int number, const Layout& wanted) {
+    const int deepest = depth(number);
     bool product = false;  // its result, which others follow whatever it costs
     for (const Touch& touch : touches_.at(number))
       product = product || std::holds_alternative<Mma>(*touch.statement);
@@ -229,7 +230,8 @@ class Fragments {
         continue;
       }
       const std::optional<Layout> made = for_statement(wanted, touch);
-      if (!made || !suits(*touch.statement, *made, product)) return false;
+      const bool rare = touch.depth < deepest;  // follows what runs more often
+      if (!made || !suits(*touch.statement, *made, product || rare)) return false;
     }
     return true;
   }

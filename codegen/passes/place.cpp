@@ -4,8 +4,8 @@
 // fragments (fragments.cpp), and lone numbers that all threads compute alike become scalars. A
 // product gives each thread a block of rows and columns.
 // Why here: first of the passes for GPUs, since all others ask which thread does what.
-// Limits: products by multiply-adds, no tensor cores; a sum is never shared by warps; a scan is
-// walked by one thread a point of its domain.
+// Limits: products by multiply-adds, no tensor cores; a sum of one statement is never shared by
+// warps (share_sums.cpp makes two); a scan is walked by one thread a point of its domain.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -36,6 +36,7 @@ class Placer {
   void run() {
     see_through_views(program_);
     program_.warps = program_.warps > 0 ? std::min(program_.warps, target_.warps) : warps();
+    share_sums(program_);
     scalars();
     for_each_statement(program_.body, [&](Statement& statement) {
       if (Mma* mma = std::get_if<Mma>(&statement)) mma->layout = product_layout(*mma);

@@ -176,6 +176,33 @@ TEST_CASE("a fragment that a loop carries keeps its registers through it", "[cod
   CHECK(fragments(t.placed(target)) == Names{"total"});
 }
 
+TEST_CASE("all warps add up what is summed over all points", "[codegen][fragments]") {
+  Tiles t("sum");
+  const int in = t.tile("in"), total = t.build.chip("total", DType::f32, {});
+  const World world = random_world(t.build);
+  t.program.body = {t.copy(t.at(in), t.at(t.x)),
+                    t.sum({}, {t.q, t.n}, t.build.at(total, {}), t.at(in)),
+                    t.map(t.at(t.y), {t.at(in), t.build.at(total, {})})};
+  TileProgram made = t.program;
+  made.warps = 2;
+  place(made, CudaTarget{});
+  REQUIRE(made.body.size() == 4);
+  // Rows are parted, along which memory does not run; each stays within a warp, in registers.
+  const ReduceTile& parts = std::get<ReduceTile>(made.body[1]);
+  CHECK(parts.domain == std::vector<int>{t.q});
+  CHECK(parts.layout->warps[0].dim == 0);
+  CHECK(std::get<ReduceTile>(made.body[2]).reduced == std::vector<int>{t.q});
+  CHECK(fragments(made) == Names{"in"});
+  sync(made);
+  verify(made);
+  verify_sync(made);
+  World before = world, after = world;
+  interpret(t.program, before);
+  interpret(made, after);
+  for (std::size_t i = 0; i < before.pointers[1].size(); ++i)
+    CHECK(after.pointers[1][i] == Approx(before.pointers[1][i]).margin(1e-5));
+}
+
 TEST_CASE("what is loaded ahead beside other loads stays in shared memory",
           "[codegen][fragments]") {
   Tiles t("ahead");
