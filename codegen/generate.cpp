@@ -165,8 +165,11 @@ GeneratedKernel CudaKernels::generate(const Plan& plan, int index) {
   const CudaTarget target = target_of(plan, device_);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
-  built.program = passed_.get(std::move(built.program), target);
-  return emitted(plan, index, target, std::move(built), std::move(kernel));
+  PassedPrograms::Passed passed = passed_.get(std::move(built.program), target);
+  built.program = std::move(passed.program);
+  kernel = emitted(plan, index, target, std::move(built), std::move(kernel));
+  kernel.source.verify = std::move(passed.verify);
+  return kernel;
 }
 
 }  // namespace krait

@@ -64,7 +64,8 @@ class CudaKernels {
 
   /// Throws as `generate` does, and writes no text.
   void require_fit(const Plan& plan, int index);
-  /// As generate_cuda(plan, index, device) gives it.
+  /// As generate_cuda(plan, index, device) gives it, but verified only when source.verify is
+  /// called: what is in the cache of kernels was verified when it was compiled.
   GeneratedKernel generate(const Plan& plan, int index);
   /// Programs that went through the passes so far.
   std::size_t programs() const { return passed_.size(); }

@@ -1,6 +1,7 @@
 // What a backend's emitter hands to the runtime: the text of one kernel and how to compile it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ struct KernelSource {
   /// What files about it are called, before their suffix (see file_of); "": it has none. No part of
   /// the key either.
   std::string file = {};
+  /// Asked before the text is compiled: throws InternalError where what it was made of broke a rule
+  /// on its way. Null where that is known. What is in a cache was asked before.
+  std::function<void()> verify = {};
 };
 
 /// "llvm" or "cuda".

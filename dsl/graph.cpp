@@ -74,25 +74,26 @@ void normalise(const Graph& graph, Op& op) {
   if (auto* constant = std::get_if<Constant>(&op)) sort(constant->axes, "Constant.axes");
 }
 
-/// What equal nodes share; not all of the op.
-std::string key_of(const Op& op, const std::vector<Value>& operands) {
-  std::string key;
+/// Equal for equal nodes.
+std::size_t hash_of(const Op& op, const std::vector<Value>& operands) {
+  std::size_t hash = op.index();
   const auto put = [&](std::size_t number) {
-    key.append(reinterpret_cast<const char*>(&number), sizeof number);
+    hash = (hash ^ number) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
   };
-  put(op.index());
-  for (const Value& value : operands) {
-    put(static_cast<std::size_t>(value.node));
-    put(static_cast<std::size_t>(value.result));
-  }
+  for (const Value& value : operands)
+    put(static_cast<std::size_t>(value.node) * 4 + static_cast<std::size_t>(value.result));
   if (const auto* map = std::get_if<Map>(&op))
-    for (const auto& node : map->expression.nodes()) {
-      put(static_cast<std::size_t>(node.op));
-      put(static_cast<std::size_t>(node.args[0]));
-      put(static_cast<std::size_t>(node.args[1]));
-    }
-  if (const auto* input = std::get_if<Input>(&op)) key += input->name;
-  return key;
+    for (const auto& node : map->expression.nodes())
+      put(static_cast<std::size_t>(node.op) << 40 ^ static_cast<std::size_t>(node.args[0]) << 20 ^
+          static_cast<std::size_t>(node.args[1]));
+  if (const auto* input = std::get_if<Input>(&op)) put(std::hash<std::string>()(input->name));
+  return hash;
+}
+
+bool is_input(const Op& op, const std::string& name) {
+  const auto* input = std::get_if<Input>(&op);
+  return input != nullptr && input->name == name;
 }
 
 }  // namespace
@@ -110,14 +111,15 @@ int Graph::add(Op op, std::vector<Value> operands, const std::vector<Type>* type
                   " reads result ", value.result, " of node ", value.node, "; allowed: one of its ",
                   results);
   }
-  normalise(*this, op);
-  std::vector<int>& equal = known_[key_of(op, operands)];
+  if (types == nullptr) normalise(*this, op);
+  std::vector<int>& equal = known_[hash_of(op, operands)];
   const auto* input = std::get_if<Input>(&op);
-  if (input != nullptr && !equal.empty())
-    throw UsageError("name of an input", '"' + input->name + '"',
-                     "names that the graph does not have yet");
-  for (int id : equal)
-    if (nodes_[id].op == op && nodes_[id].operands == operands) return id;
+  for (int id : equal) {
+    if (input != nullptr && is_input(nodes_[id].op, input->name))
+      throw UsageError("name of an input", '"' + input->name + '"',
+                       "names that the graph does not have yet");
+    if (nodes_[id].operands == operands && nodes_[id].op == op) return id;
+  }
   std::vector<Type> results = types != nullptr ? *types : infer(*this, op, operands);
   nodes_.push_back({std::move(op), std::move(operands), std::move(results)});
   const int id = static_cast<int>(nodes_.size()) - 1;
@@ -234,9 +236,11 @@ const Input& Graph::input_of(Value value) const {
 }
 
 std::optional<Value> Graph::find_input(const std::string& name) const {
-  auto found = known_.find(key_of(Input{name, {}}, {}));
-  if (found == known_.end() || found->second.empty()) return {};
-  return Value{found->second[0]};
+  const auto found = known_.find(hash_of(Input{name, {}}, {}));
+  if (found == known_.end()) return {};
+  for (int id : found->second)
+    if (is_input(nodes_[id].op, name)) return Value{id};
+  return {};
 }
 
 void Graph::set_label(Value value, std::string label) {

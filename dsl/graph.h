@@ -314,7 +314,8 @@ class Graph {
 
  private:
   friend class Rewriter;
-  /// `types`: those of the results, where they are known; null: they are inferred.
+  /// `types`: those of the results, where they are known, and the op's sets of axes are in order;
+  /// null: they are inferred, and put in order.
   int add(Op op, std::vector<Value> operands, const std::vector<Type>* types);
 
   DType accumulator_ = DType::f32;
@@ -323,7 +324,7 @@ class Graph {
   std::vector<Output> outputs_;
   std::vector<StatePair> states_;
   std::unordered_map<int, std::vector<std::string>> labels_;  // node to a label per result
-  std::unordered_map<std::string, std::vector<int>> known_;   // op, operands hashed, to nodes
+  std::unordered_map<std::size_t, std::vector<int>> known_;   // op, operands hashed, to nodes
   mutable std::vector<std::vector<Interval>> intervals_;      // of the first nodes, as far as asked
 };
 
@@ -340,17 +341,17 @@ std::string to_text(const Graph& graph);
 std::string to_dot(const Graph& graph);
 
 /// The part of the graph that outputs need, rebuilt in order: dead nodes go, inputs stay.
-Graph prune(const Graph& graph);
+Graph prune(Graph graph);
 
 /// Copies nodes from one graph to another, one at a time, under new operands: what rewrites are
 /// made of. Value `from` of the old graph is `at(from)` in the new one.
 class Rewriter {
  public:
-  Rewriter(const Graph& from, Graph& to) : from_(from), to_(to) {}
+  Rewriter(const Graph& from, Graph& to);
   /// Declares the axes of the old graph in the new one, and takes its accumulator over.
   void copy_axes();
   Value at(Value from) const;
-  bool has(Value from) const { return values_.count({from.node, from.result}) != 0; }
+  bool has(Value from) const { return values_[place(from)].valid(); }
   void set(Value from, Value to);
   /// Copies node `id` with its operands replaced, and its labels; every result is then known.
   void copy(int id);
@@ -361,12 +362,11 @@ class Rewriter {
   const Graph& from_;
   Graph& to_;
   bool same_axes_ = false;  // the new graph has those of the old one first, in their order
-  struct Hash {
-    std::size_t operator()(const std::pair<int, int>& v) const {
-      return static_cast<std::size_t>(v.first) * 4 + v.second;
-    }
-  };
-  std::unordered_map<std::pair<int, int>, Value, Hash> values_;
+  std::size_t place(Value from) const {
+    return first_[static_cast<std::size_t>(from.node)] + static_cast<std::size_t>(from.result);
+  }
+  std::vector<std::size_t> first_;  // of each old node: the place of its first result
+  std::vector<Value> values_;       // by place
 };
 
 }  // namespace krait

@@ -1,7 +1,19 @@
+#include <algorithm>
+
 #include "dsl/error.h"
 #include "dsl/graph.h"
 
 namespace krait {
+
+Rewriter::Rewriter(const Graph& from, Graph& to) : from_(from), to_(to) {
+  std::size_t count = 0;
+  first_.reserve(from.nodes().size());
+  for (const Node& node : from.nodes()) {
+    first_.push_back(count);
+    count += node.results.size();
+  }
+  values_.resize(count);
+}
 
 void Rewriter::copy_axes() {
   same_axes_ = to_.axes().empty();
@@ -10,17 +22,18 @@ void Rewriter::copy_axes() {
 }
 
 Value Rewriter::at(Value from) const {
-  auto found = values_.find({from.node, from.result});
-  KRAIT_ASSERT(found != values_.end(), "value ", from_.label(from), " of node ", from.node,
+  const Value found = values_[place(from)];
+  KRAIT_ASSERT(found.valid(), "value ", from_.label(from), " of node ", from.node,
                " is not in the new graph");
-  return found->second;
+  return found;
 }
 
-void Rewriter::set(Value from, Value to) { values_[{from.node, from.result}] = to; }
+void Rewriter::set(Value from, Value to) { values_[place(from)] = to; }
 
 void Rewriter::copy(int id) {
   const Node& node = from_.node(id);
   std::vector<Value> operands;
+  operands.reserve(node.operands.size());
   for (const Value& operand : node.operands) operands.push_back(at(operand));
   // Equal operands give equal results.
   bool same = same_axes_;
@@ -41,7 +54,7 @@ void Rewriter::copy_interface() {
   for (const auto& state : from_.states()) to_.add_state(state.in, state.out);
 }
 
-Graph prune(const Graph& graph) {
+Graph prune(Graph graph) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<bool> needed(count, false);
   for (const auto& output : graph.outputs()) needed[output.value.node] = true;
@@ -50,6 +63,7 @@ Graph prune(const Graph& graph) {
     if (!needed[id]) continue;
     for (const Value& operand : graph.node(id).operands) needed[operand.node] = true;
   }
+  if (std::find(needed.begin(), needed.end(), false) == needed.end()) return graph;
   Graph result;
   Rewriter rewriter(graph, result);
   rewriter.copy_axes();

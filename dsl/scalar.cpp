@@ -1,6 +1,7 @@
 #include "dsl/scalar.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numbers>
 
@@ -111,6 +112,21 @@ double apply_scalar(ScalarOp op, double a, double b, double c) {
   }
 }
 
+const std::vector<ScalarNode>& Scalar::nodes() const {
+  static const std::vector<ScalarNode> none;
+  return nodes_ ? *nodes_ : none;
+}
+
+std::vector<ScalarNode>& Scalar::own() {
+  if (!nodes_)
+    nodes_ = std::make_shared<std::vector<ScalarNode>>();
+  else if (nodes_.use_count() > 1)
+    nodes_ = std::make_shared<std::vector<ScalarNode>>(*nodes_);
+  // Whoever gave the last other copy up, on whatever thread, has done so before.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return *nodes_;
+}
+
 int Scalar::constant(double value) { return add({.op = ScalarOp::constant, .value = value}); }
 
 int Scalar::operand(int number) { return add({.op = ScalarOp::operand, .operand = number}); }
@@ -134,9 +150,10 @@ int Scalar::apply(ScalarOp op, int a, int b, int c) {
 }
 
 int Scalar::inline_expression(const Scalar& other, const std::vector<int>& operands) {
-  std::vector<int> at(other.nodes_.size());
+  const std::vector<ScalarNode>& nodes = other.nodes();
+  std::vector<int> at(nodes.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
-    ScalarNode node = other.nodes_[i];
+    ScalarNode node = nodes[i];
     if (node.op == ScalarOp::operand) {
       KRAIT_ASSERT(node.operand < static_cast<int>(operands.size()), "operand ", node.operand,
                    " has no place");
@@ -153,29 +170,29 @@ int Scalar::inline_expression(const Scalar& other, const std::vector<int>& opera
 void Scalar::finish(int result) {
   // Arguments first, left to right: the order depends on the expression alone, not on how it came.
   std::vector<ScalarNode> ordered;
-  std::vector<int> at(nodes_.size(), -1);
+  std::vector<int> at(nodes().size(), -1);
   auto visit = [&](auto& self, int id) -> int {
     if (at[id] >= 0) return at[id];
-    ScalarNode node = nodes_[id];
+    ScalarNode node = nodes()[static_cast<std::size_t>(id)];
     for (int& arg : node.args)
       if (arg >= 0) arg = self(self, arg);
     ordered.push_back(std::move(node));
     return at[id] = static_cast<int>(ordered.size()) - 1;
   };
   visit(visit, result);
-  nodes_ = std::move(ordered);
+  nodes_ = std::make_shared<std::vector<ScalarNode>>(std::move(ordered));
 }
 
 int Scalar::operand_count() const {
   int count = 0;
-  for (const auto& node : nodes_)
+  for (const auto& node : nodes())
     if (node.op == ScalarOp::operand) count = std::max(count, node.operand + 1);
   return count;
 }
 
 AxisNames Scalar::index_axes() const {
   AxisNames axes;
-  for (const auto& node : nodes_)
+  for (const auto& node : nodes())
     if (node.op == ScalarOp::index && !contains(axes, node.axis)) axes.push_back(node.axis);
   return axes;
 }
@@ -183,14 +200,14 @@ AxisNames Scalar::index_axes() const {
 std::vector<ScalarKind> Scalar::kinds(const std::vector<bool>& operand_is_integer) const {
   using enum ScalarKind;
   std::vector<ScalarKind> kinds;
-  for (const auto& node : nodes_) {
+  for (const auto& node : nodes()) {
     // Arithmetic is integer where every argument that is no whole constant is integer, and there
     // is one: a select between two constants is real.
     auto arithmetic = [&](std::initializer_list<int> args) {
       bool some = false, all = true;
       for (int arg : args) {
         all &= kinds[arg] != real;
-        some |= kinds[arg] != real && nodes_[arg].op != ScalarOp::constant;
+        some |= kinds[arg] != real && nodes()[arg].op != ScalarOp::constant;
       }
       return all && some ? integer : real;
     };
@@ -212,7 +229,7 @@ std::vector<ScalarKind> Scalar::kinds(const std::vector<bool>& operand_is_intege
       case ScalarOp::abs:
       case ScalarOp::nonpositive: kinds.push_back(arithmetic({a})); break;
       case ScalarOp::floor: {  // of an integer, and of a quotient of integers
-        const ScalarNode& of = nodes_[a];
+        const ScalarNode& of = nodes()[a];
         bool quotient = of.op == ScalarOp::div && arithmetic({of.args[0], of.args[1]}) == integer;
         kinds.push_back(quotient ? integer : arithmetic({a}));
         break;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,10 +86,12 @@ struct Interval {
 
 class Scalar {
  public:
-  const std::vector<ScalarNode>& nodes() const { return nodes_; }
-  const ScalarNode& root() const { return nodes_.back(); }
-  int root_index() const { return static_cast<int>(nodes_.size()) - 1; }
-  bool operator==(const Scalar&) const = default;
+  const std::vector<ScalarNode>& nodes() const;
+  const ScalarNode& root() const { return nodes().back(); }
+  int root_index() const { return static_cast<int>(nodes().size()) - 1; }
+  bool operator==(const Scalar& other) const {
+    return nodes_ == other.nodes_ || nodes() == other.nodes();
+  }
 
   /// Appends a node, or finds the equal one; folds what is constant and x+0, x*1, x*0, -(-x), and
   /// so on. Returns its number. The result of the expression must be finished with `finish`.
@@ -116,7 +119,11 @@ class Scalar {
   std::string text(const std::vector<std::string>& operand_names) const;
 
  private:
-  std::vector<ScalarNode> nodes_;
+  /// Those of this expression alone, to be changed.
+  std::vector<ScalarNode>& own();
+
+  std::shared_ptr<std::vector<ScalarNode>>
+      nodes_;  // shared by copies until one changes; null: none
 };
 
 /// One operator in float64 (select: a, b, c in order). Booleans are 0 and 1. Used by `evaluate`.

@@ -176,7 +176,7 @@ bool commutes(ScalarOp op) {
 int Scalar::add(ScalarNode node) {
   const int count = arity(node.op);
   for (int i = 0; i < 3; ++i) {
-    KRAIT_ASSERT(i < count ? node.args[i] >= 0 && node.args[i] < static_cast<int>(nodes_.size())
+    KRAIT_ASSERT(i < count ? node.args[i] >= 0 && node.args[i] < static_cast<int>(nodes().size())
                            : node.args[i] < 0,
                  name(node.op), " has argument ", i, " at node ", node.args[i]);
   }
@@ -184,17 +184,17 @@ int Scalar::add(ScalarNode node) {
     return constant(static_cast<double>(node.extent.offset));
   // Constants stand on the right, what else commutes as it was written.
   const bool swappable = commutes(node.op);
-  if (swappable && nodes_[node.args[0]].op == ScalarOp::constant)
+  if (swappable && nodes()[node.args[0]].op == ScalarOp::constant)
     std::swap(node.args[0], node.args[1]);
   if (count > 0)
     if (auto folded = Folder(*this, node).fold()) return *folded;
   for (int way = 0; way < (swappable ? 2 : 1); ++way) {
-    auto found = std::find(nodes_.begin(), nodes_.end(), node);
-    if (found != nodes_.end()) return static_cast<int>(found - nodes_.begin());
+    auto found = std::find(nodes().begin(), nodes().end(), node);
+    if (found != nodes().end()) return static_cast<int>(found - nodes().begin());
     if (swappable) std::swap(node.args[0], node.args[1]);
   }
-  nodes_.push_back(std::move(node));
-  return static_cast<int>(nodes_.size()) - 1;
+  own().push_back(std::move(node));
+  return root_index();
 }
 
 }  // namespace krait

@@ -120,7 +120,7 @@ Interval::Interval() : low(-kInfinity), high(kInfinity) {}
 
 Interval Scalar::interval(const std::vector<Interval>& operands) const {
   std::vector<Interval> known;
-  for (const auto& node : nodes_) {
+  for (const auto& node : nodes()) {
     Interval args[3];
     for (int i = 0; i < arity(node.op); ++i) args[i] = known[node.args[i]];
     switch (node.op) {

@@ -97,6 +97,7 @@ Compiler::Made Compiler::load_or_compile(const KernelSource& source, const std::
       }
     }
   }
+  if (source.verify) source.verify();
   const CompiledCode code = backend_->compile(source);
   Made result = load(source, key, code);
   count(&Counters::compiled);

@@ -132,6 +132,7 @@ void Executor::compile(const std::vector<Executor*>& executors, Device& device,
   for (std::size_t i = 0; i < items.size(); ++i) {
     Launch& launch = items[i].executor->launches_[items[i].kernel];
     launch.executable = executables[i];
+    launch.kernel.source.verify = nullptr;  // asked for the last time
     scratch = std::max(scratch, launch.kernel.scratch_bytes);
   }
   device.reserve_scratch(scratch);

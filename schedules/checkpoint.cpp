@@ -70,7 +70,7 @@ Graph joined(const Graph& gradients, const std::vector<Checkpoint>& cuts,
     copy(output.value);
     to.add_output(output.name, rewriter.at(output.value), output.order);
   }
-  return prune(to);
+  return prune(std::move(to));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "schedules/lower.h"
 
+#include <algorithm>
 #include <future>
 
 #include "dsl/error.h"
@@ -23,6 +24,16 @@ std::int64_t segments(const Schedule& schedule, Pass pass) {
   if (pass == Pass::step) return 1;
   if (pass == Pass::backward && schedule.backward_segments) return *schedule.backward_segments;
   return schedule.segments.value_or(1);
+}
+
+/// Whether the graphs do the same but for the sizes of axes and numbers: they read the same then.
+bool differ_in_sizes(const Graph& a, const Graph& b) {
+  return std::equal(a.nodes().begin(), a.nodes().end(), b.nodes().begin(), b.nodes().end(),
+                    [](const Node& one, const Node& other) {
+                      const auto* input = std::get_if<Input>(&one.op);
+                      return one.op.index() == other.op.index() && one.operands == other.operands &&
+                             (input == nullptr || *input == std::get<Input>(other.op));
+                    });
 }
 
 /// `axis`: what schedule.tile cuts.
@@ -64,6 +75,14 @@ void Lowering::begin(const Schedule& schedule) {
       if (graph.find_input(cut.name)) found.push_back(cut);
     return found;
   };
+  if (gradients_chunk_) {
+    Graph resized = gradients(kept_);
+    if (differ_in_sizes(resized, gradients_)) {
+      gradients_ = std::move(resized);
+      gradients_chunk_ = chunk;
+      return;
+    }
+  }
   // Cut only where backward then reads: elsewhere a cut would part work that belongs together.
   gradients_ = gradients(cuts_);
   std::vector<Checkpoint> kept = read(gradients_, cuts_);

@@ -133,7 +133,7 @@ Graph one_step(const Graph& graph) {
     }
   }
   rewriter.copy_interface();
-  return prune(to);
+  return prune(std::move(to));
 }
 
 }  // namespace krait

@@ -107,7 +107,7 @@ void Placement::keep(Value value) {
     for (const auto& [outer, parts] : analysis_.split_axes)
       if (dim.index.terms[0].first == parts.axis && !contains(axes, parts.axis))
         dim.index.terms = {{outer, graph_.axis(parts.inner).extent.offset}, {parts.inner, 1}};
-  lives_[value] = {view};
+  live(value, view);
   place(value, view);
 }
 
@@ -124,7 +124,7 @@ void Placement::thin(Value value, const std::string& axis, const Axis& run,
     view.dims[d].index.terms = {{run.name, 1}};
   }
   object.strides = compiled_strides(object.dims);
-  lives_[value] = {view};
+  live(value, view);
   View::Dim kept;
   kept.first = kept.last = -1;
   kept.extent = Extent::constant(1);
@@ -147,7 +147,7 @@ void Placement::place(Value value, const View& view) {
   stored_[value].push_back(view);
   if (!lives_.count(value) && !std::holds_alternative<Constant>(node.op) &&
       shows_padding(value, view))
-    lives_[value] = {view};
+    live(value, view);
 }
 
 bool Placement::shows_padding(Value value, const View& view) const {
@@ -168,24 +168,35 @@ bool Placement::shows_padding(Value value, const View& view) const {
   });
 }
 
-std::optional<std::vector<View>> Placement::memory_view(Value value) const {
-  if (auto found = lives_.find(value); found != lives_.end()) return found->second;
-  if (is_zero(graph_, value)) return std::vector<View>{};
+const std::vector<View>* Placement::memory_view(Value value) const {
+  static const std::vector<View> nowhere;
+  if (auto found = lives_.find(value); found != lives_.end()) return &found->second;
+  if (is_zero(graph_, value)) return &nowhere;
   return source_view(value);
 }
 
-std::optional<std::vector<View>> Placement::source_view(Value value) const {
-  const Node& node = graph_.node(value.node);
-  if (!is_view(node.op)) return std::nullopt;
+const std::vector<View>* Placement::source_view(Value value) const {
+  if (!is_view(graph_.node(value.node).op)) return nullptr;
+  auto known = shown_.find(value);
+  if (known == shown_.end()) known = shown_.emplace(value, shown(value)).first;
+  return known->second ? &*known->second : nullptr;
+}
+
+std::optional<std::vector<View>> Placement::shown(Value value) const {
   std::vector<std::vector<View>> operands;
-  for (Value operand : node.operands) {
-    auto views = memory_view(operand);
-    if (!views) return std::nullopt;
-    operands.push_back(std::move(*views));
+  for (Value operand : graph_.node(value.node).operands) {
+    const std::vector<View>* views = memory_view(operand);
+    if (views == nullptr) return std::nullopt;
+    operands.push_back(*views);
   }
   if (std::all_of(operands.begin(), operands.end(), [](const auto& v) { return v.empty(); }))
     return std::nullopt;
   return forward_view(graph_, value.node, operands);
+}
+
+void Placement::live(Value value, const View& view) {
+  lives_[value] = {view};
+  shown_.clear();
 }
 
 std::vector<Value> Placement::roots(Value value) const {

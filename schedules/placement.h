@@ -28,11 +28,12 @@ class Placement {
   /// kernel knows that writes or reads it. It must have a place of its own, with a dim for the
   /// axis.
   void thin(Value value, const std::string& axis, const Axis& run, const std::string& rest);
-  /// How the value lies in memory, where it does; no view at all for what is zero everywhere.
-  std::optional<std::vector<View>> memory_view(Value value) const;
+  /// How the value lies in memory, where it does; no view at all for what is zero everywhere. Holds
+  /// until something is placed.
+  const std::vector<View>* memory_view(Value value) const;
   /// How the result of a view node lies in memory by way of its operands, whether or not it is
   /// written to a place of its own.
-  std::optional<std::vector<View>> source_view(Value value) const;
+  const std::vector<View>* source_view(Value value) const;
   /// Values behind a chain of views: what would have to be in memory.
   std::vector<Value> roots(Value value) const;
   /// Of these roots, those that kernels write into the memory that the views show.
@@ -47,6 +48,9 @@ class Placement {
  private:
   /// Writes the value into the view: through views that can be undone, down to what is computed.
   void place(Value value, const View& view);
+  /// From now on the value is read there.
+  void live(Value value, const View& view);
+  std::optional<std::vector<View>> shown(Value value) const;
   /// Axes of a temporary: outer ones first, the two parts of a split dynamic axis as that axis
   /// where nothing is asked of what stands past its end.
   std::vector<Axis> storage_axes(Value value) const;
@@ -59,6 +63,7 @@ class Placement {
   std::vector<MemoryObject> objects_;
   std::map<Value, std::vector<View>> stored_;
   std::map<Value, std::vector<View>> lives_;  // how to read: inputs, requested and stored values
+  mutable std::map<Value, std::optional<std::vector<View>>> shown_;  // by way of operands, as asked
 };
 
 }  // namespace krait

@@ -39,7 +39,7 @@ Graph rebuilt(const Graph& graph,
   for (std::size_t i = 0; i < graph.nodes().size(); ++i)
     if (!rewrite(static_cast<int>(i), to, rewriter)) rewriter.copy(static_cast<int>(i));
   rewriter.copy_interface();
-  return prune(to);
+  return prune(std::move(to));
 }
 
 std::vector<Value> moved(const Rewriter& rewriter, const std::vector<Value>& values) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
+#include <unordered_map>
 
 #include "codegen/cuda/emit_cuda.h"
 #include "codegen/tile/access.h"
@@ -233,43 +235,81 @@ namespace {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// Without constants that nothing reads: compilers warn of them.
-std::string without_unused(const std::string& text) {
-  std::vector<std::string> lines;
+struct Line {
+  std::string_view text;
+  std::size_t depth = std::string_view::npos;  // of what is not blank
+  bool gone = false;
+};
+
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
-    lines.push_back(text.substr(at, end - at));
+    lines.push_back({text.substr(at, end - at)});
+    lines.back().depth = lines.back().text.find_first_not_of(' ');
     at = end + 1;
   }
-  const auto reads = [](const std::string& line, const std::string& name) {
-    for (std::size_t at = line.find(name); at != std::string::npos; at = line.find(name, at + 1)) {
-      const bool starts = at == 0 || !in_name(line[at - 1]);
-      if (starts && (at + name.size() == line.size() || !in_name(line[at + name.size()])))
-        return true;
+  return lines;
+}
+
+/// The lines that read each of some names, as far as they are added: from the last line on.
+class Readers {
+ public:
+  void watch(std::string_view name) { of_[name] = std::string_view::npos; }
+  void add(std::string_view line, std::size_t number) {
+    for (std::size_t at = 0; at < line.size();) {
+      if (!in_name(line[at])) {
+        ++at;
+        continue;
+      }
+      std::size_t end = at;
+      while (end < line.size() && in_name(line[end])) ++end;
+      if (const auto found = of_.find(line.substr(at, end - at)); found != of_.end())
+        found->second = number;
+      at = end;
     }
-    return false;
-  };
+  }
+  /// Whether one before line `end` does. What is no name, as that of an array with its size, counts
+  /// as read.
+  bool any(std::string_view name, std::size_t end) const {
+    if (!std::all_of(name.begin(), name.end(), in_name)) return true;
+    const auto found = of_.find(name);
+    return found != of_.end() && found->second < end;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> of_;  // the last added
+};
+
+/// What the line declares as a constant; "" where it does not.
+std::string_view constant_of(const Line& line) {
+  const std::size_t equals = line.text.find(" = ");
+  if (line.depth == std::string_view::npos || equals == std::string_view::npos) return {};
+  const std::string_view head = line.text.substr(line.depth, equals - line.depth);
+  if (head.rfind("const ", 0) != 0 && head.find("* const ") == std::string_view::npos) return {};
+  return head.substr(head.find_last_of(" *") + 1);
+}
+
+/// Without constants that nothing reads: compilers warn of them.
+std::string without_unused(const std::string& text) {
+  std::vector<Line> lines = lines_of(text);
+  Readers readers;
+  for (const Line& line : lines)
+    if (const std::string_view name = constant_of(line); !name.empty()) readers.watch(name);
   // From the last line on, so that what only an unused constant reads goes too.
   for (std::size_t i = lines.size(); i-- > 0;) {
-    std::string& line = lines[i];
-    const std::size_t start = line.find_first_not_of(' ');
-    const std::size_t equals = line.find(" = ");
-    if (start == std::string::npos || equals == std::string::npos) continue;
-    const std::string head = line.substr(start, equals - start);
-    if (head.rfind("const ", 0) != 0 && head.find("* const ") == std::string::npos) continue;
-    const std::string name = head.substr(head.find_last_of(" *") + 1);
-    bool used = false;
-    for (std::size_t after = i + 1; after < lines.size() && !used; ++after) {
-      const std::size_t depth = lines[after].find_first_not_of(' ');
-      if (depth == std::string::npos) continue;
-      if (depth < start) break;
-      used = reads(lines[after], name);
+    Line& line = lines[i];
+    if (const std::string_view name = constant_of(line); !name.empty()) {
+      std::size_t end = i + 1;  // of the block that it stands in
+      while (end < lines.size() && (lines[end].gone || lines[end].depth >= line.depth)) ++end;
+      line.gone = !readers.any(name, end);
     }
-    if (!used) line.clear();
+    if (!line.gone) readers.add(line.text, i);
   }
   std::string kept;
-  for (const std::string& line : lines)
-    if (!line.empty()) kept += line + '\n';
+  kept.reserve(text.size());
+  for (const Line& line : lines)
+    if (!line.gone && !line.text.empty()) kept.append(line.text) += '\n';
   return kept;
 }
 

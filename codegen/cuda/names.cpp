@@ -43,8 +43,12 @@ std::string cuda_identifier(const std::string& name) {
 }
 
 std::string CudaEmitter::unique(const std::string& wanted) {
+  static const std::set<std::string> functions = prelude_names();
   std::string name = wanted;
-  for (int i = 2; !taken_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+  const auto taken = [&] {
+    return reserved.count(name) != 0 || functions.count(name) != 0 || !taken_.insert(name).second;
+  };
+  for (int i = 2; taken(); ++i) name = wanted + "_" + std::to_string(i);
   made_.push_back(name);
   return name;
 }
@@ -54,9 +58,6 @@ void CudaEmitter::forget(std::size_t count) {
 }
 
 void CudaEmitter::name_everything() {
-  taken_ = reserved;
-  const std::set<std::string> functions = prelude_names();
-  taken_.insert(functions.begin(), functions.end());
   name_pointers();
   for (const Var& var : program_.vars) var_names_.push_back(unique(cuda_identifier(var.name)));
   name_buffers();

@@ -35,17 +35,31 @@ SharedTraffic of_access(const TileProgram& program, const Statement& statement,
   for (int var : vars) steps.push_back(step_of(program, access, var));
   const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
   const int bytes = size_in_bytes(buffer.dtype) * access.wide.elements;
+  bool padded = false;
+  for (std::size_t d = 0; d < vars.size(); ++d)
+    padded = padded || layout.padded(static_cast<int>(d));
+  constexpr std::int64_t start = std::int64_t{1} << 32;  // strides may be negative
+  std::vector<std::int64_t> addresses(32, start);
   const auto instruction = [&](std::int64_t reg, int warp) {
-    std::vector<std::int64_t> addresses;
     for (int lane = 0; lane < 32; ++lane) {
       const std::vector<std::int64_t> at = layout.point(reg, lane, warp);
-      std::int64_t address = std::int64_t{1} << 32;  // strides may be negative
+      std::int64_t& address = addresses[static_cast<std::size_t>(lane)] = start;
       for (std::size_t d = 0; d < at.size(); ++d) {
         // Products read the last of the tile in place of padding; the others leave it out.
         if (at[d] >= layout.extents[d] && !product) address = -1;
         if (address >= 0) address += std::min(at[d], layout.extents[d] - 1) * steps[d];
       }
-      addresses.push_back(address);
+    }
+    return of_lanes(addresses, bytes);
+  };
+  // Without padding each bit of the lane adds the same to all that have it.
+  const auto first_instruction = [&] {
+    if (padded) return instruction(0, 0);
+    for (std::size_t bit = 0, count = 1; bit < layout.lanes.size(); ++bit, count *= 2) {
+      const auto [dim, stride] = layout.lanes[bit];
+      const std::int64_t moved = dim < 0 ? 0 : stride * steps[static_cast<std::size_t>(dim)];
+      for (std::size_t lane = 0; lane < count; ++lane)
+        addresses[count + lane] = addresses[lane] + moved;
     }
     return of_lanes(addresses, bytes);
   };
@@ -59,9 +73,6 @@ SharedTraffic of_access(const TileProgram& program, const Statement& statement,
   const std::int64_t together = along_sum ? 1 : access.wide.elements;
   const int warps = 1 << layout.warps.size();
   SharedTraffic sum;
-  bool padded = false;
-  for (std::size_t d = 0; d < vars.size(); ++d)
-    padded = padded || layout.padded(static_cast<int>(d));
   if (padded && each_register) {
     // Some registers and warps have fewer points than others.
     for (int warp = 0; warp < warps; ++warp)
@@ -71,7 +82,7 @@ SharedTraffic of_access(const TileProgram& program, const Statement& statement,
     std::int64_t alike = warps;
     for (const Layout::Loop& loop : layout.registers)
       if (each_register || steps[static_cast<std::size_t>(loop.dim)] != 0) alike *= loop.count;
-    sum = instruction(0, 0);
+    sum = first_instruction();
     times *= alike / together;
   }
   return {times * sum.wavefronts, times * sum.ideal};

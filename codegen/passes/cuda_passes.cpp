@@ -21,7 +21,7 @@ void verify_synced(const TileProgram& program) {
   verify_stage(program);
 }
 
-void verify_shared(const TileProgram& program, const CudaTarget& target) {
+void verify_shared(const TileProgram& program) {
   verify_synced(program);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.space != Space::shared || buffer.alias_of >= 0) continue;
@@ -30,6 +30,9 @@ void verify_shared(const TileProgram& program, const CudaTarget& target) {
                  buffer.name, " stands at byte ", buffer.scratch_offset, " of ",
                  program.scratch_bytes);
   }
+}
+
+void require_room(const TileProgram& program, const CudaTarget& target) {
   if (program.scratch_bytes > target.shared_limit)
     throw UsageError("shared memory of kernel " + program.name,
                      std::to_string(program.scratch_bytes) + " bytes",
@@ -79,6 +82,7 @@ std::vector<CudaPass> cuda_passes() {
     verify_stage(p);
   };
   auto synced = [](const TileProgram& p, const CudaTarget&) { verify_synced(p); };
+  auto shared = [](const TileProgram& p, const CudaTarget&) { verify_shared(p); };
   auto spared = [](const TileProgram& p, const CudaTarget&) {
     verify_sync(p);
     verify_stage(p);
@@ -91,8 +95,11 @@ std::vector<CudaPass> cuda_passes() {
       {"stage", [](TileProgram& p, const CudaTarget& target) { stage(p, target); }, staged},
       {"sync", [](TileProgram& p, const CudaTarget&) { sync(p); }, synced},
       {"smem",
-       [](TileProgram& p, const CudaTarget& target) { place_shared(p, target.shared_limit); },
-       verify_shared},
+       [](TileProgram& p, const CudaTarget& target) {
+         place_shared(p, target.shared_limit);
+         require_room(p, target);
+       },
+       shared},
       {"spare", [](TileProgram& p, const CudaTarget&) { spare_barriers(p); }, spared},
       {"vectorize", [](TileProgram& p, const CudaTarget&) { vectorize(p); }, vectorized},
   };

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/cuda/cuda_target.h"
@@ -35,9 +36,14 @@ void stage(TileProgram& program, const CudaTarget& target);
 /// Buffers in shared memory that stage can load a turn ahead, by the loops that load them.
 std::vector<std::vector<int>> loads_of_loops(const TileProgram& program);
 void sync(TileProgram& program);
+/// Buffers that share memory and strides, and how many bytes further apart their rows are to lie.
+using RowsApart = std::vector<std::pair<std::vector<int>, std::int64_t>>;
+/// As counted conflicts ask; whether loads run ahead makes no difference to them.
+RowsApart rows_apart(const TileProgram& program);
 /// `most`: bytes that there are; rows are not moved apart where they would take more.
-void place_shared(TileProgram& program,
-                  std::int64_t most = std::numeric_limits<std::int64_t>::max());
+inline constexpr std::int64_t any_bytes = std::numeric_limits<std::int64_t>::max();
+void place_shared(TileProgram& program, const RowsApart& apart, std::int64_t most = any_bytes);
+void place_shared(TileProgram& program, std::int64_t most = any_bytes);
 void spare_barriers(TileProgram& program);
 void vectorize(TileProgram& program);
 

@@ -1,6 +1,7 @@
 #include "codegen/passes/passed.h"
 
 #include "codegen/passes/cuda_passes.h"
+#include "dsl/error.h"
 
 namespace krait {
 
@@ -17,19 +18,24 @@ std::shared_ptr<PassedPrograms::Entry> PassedPrograms::entry(TileProgram program
   return made;
 }
 
-TileProgram PassedPrograms::get(TileProgram program, const CudaTarget& target) {
+PassedPrograms::Passed PassedPrograms::get(TileProgram program, const CudaTarget& target) {
   const std::shared_ptr<Entry> found = entry(std::move(program), target);
   std::call_once(found->once, [&] {
     try {
       TileProgram after = found->before;
-      run_passes(after, target, cuda_passes());
+      for (const CudaPass& pass : cuda_passes()) pass.run(after, target);
       found->after = std::move(after);
     } catch (...) {
       found->error = std::current_exception();
     }
   });
   if (found->error) std::rethrow_exception(found->error);
-  return found->after;
+  return {found->after, [found] {
+            TileProgram program = found->before;
+            run_passes(program, found->target, cuda_passes());
+            KRAIT_ASSERT(program == found->after, "tile program ", program.name,
+                         " becomes another where it is verified");
+          }};
 }
 
 std::size_t PassedPrograms::size() const {

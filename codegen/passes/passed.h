@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,16 +19,20 @@ namespace krait {
 /// to use from several threads at once.
 class PassedPrograms {
  public:
-  TileProgram get(TileProgram program, const CudaTarget& target);
+  struct Passed {
+    TileProgram program;
+    /// Runs the passes once more, each with its verifier behind it: throws InternalError.
+    std::function<void()> verify;
+  };
+  Passed get(TileProgram program, const CudaTarget& target);
   /// How many went through the passes.
   std::size_t size() const;
 
  private:
   struct Entry {
-    TileProgram before;
+    TileProgram before, after;
     CudaTarget target;
     std::once_flag once;
-    TileProgram after;
     std::exception_ptr error;
   };
   std::shared_ptr<Entry> entry(TileProgram program, const CudaTarget& target);

@@ -164,9 +164,6 @@ void place_scratch(TileProgram& program, bool by_barriers) {
     const Life& life = lives[i];
     std::int64_t offset = 0;
     // Past everything in the way, lowest first, until nothing is.
-    std::sort(placed.begin(), placed.end(), [&](int a, int b) {
-      return program.buffers[a].scratch_offset < program.buffers[b].scratch_offset;
-    });
     for (int other : placed) {
       const Life& theirs = lives[other];
       if (theirs.last < life.first || life.last < theirs.first) continue;
@@ -175,7 +172,11 @@ void place_scratch(TileProgram& program, bool by_barriers) {
     }
     program.buffers[i].scratch_offset = offset;
     program.scratch_bytes = std::max(program.scratch_bytes, offset + padded(i));
-    placed.push_back(i);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
+                                   [&](std::int64_t mine, int other) {
+                                     return mine < program.buffers[other].scratch_offset;
+                                   }),
+                  i);
   }
   // Buffers without a use stand at the start; nothing reads them.
   for (Buffer& buffer : program.buffers)

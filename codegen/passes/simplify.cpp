@@ -91,15 +91,17 @@ int forwarded(const TileProgram& program, const Body& body, std::size_t at) {
     for_each_access(statement,
                     [&](const Access& access, Use) { everywhere += access.buffer == to; });
   });
-  const Body after(body.begin() + static_cast<std::ptrdiff_t>(at), body.end());
-  bool first = true;
-  visit_statements(after, [&](const Statement& statement) {
+  const auto look = [&](const Statement& statement) {
     for_each_access(statement, [&](const Access& access, Use use) {
       here += access.buffer == to;
-      if (!first && use != Use::read) fine &= access.buffer != to && access.buffer != from;
+      if (&statement != &body[at] && use != Use::read)
+        fine &= access.buffer != to && access.buffer != from;
     });
-    first = false;
-  });
+  };
+  for (std::size_t i = at; i < body.size(); ++i) {
+    look(body[i]);
+    if (const Body* inside = body_of(body[i])) visit_statements(*inside, look);
+  }
   return fine && here == everywhere ? from : -1;
 }
 
@@ -271,6 +273,7 @@ std::set<int> read_memories(const TileProgram& program) {
 
 template <typename S>
 void keep_results(S& s, const std::function<bool(const Access&)>& wanted) {
+  if (std::all_of(s.destinations.begin(), s.destinations.end(), wanted)) return;
   S kept = s;
   kept.results.clear();
   kept.destinations.clear();

@@ -47,8 +47,10 @@ bool has_rows(const Buffer& buffer) {
   return whole;
 }
 
-/// Rows lie `bytes` further apart than they do; dimensions outside of them as many rows as before.
+/// Rows lie `bytes` further apart than they do, or closer where it is below 0; dimensions outside
+/// of them as many rows as before.
 void move_apart(TileProgram& program, const std::vector<int>& group, std::int64_t bytes) {
+  if (bytes == 0) return;
   for (const int number : group) {
     Buffer& buffer = program.buffers[static_cast<std::size_t>(number)];
     const std::size_t row = buffer.dims.size() - 2;
@@ -59,7 +61,9 @@ void move_apart(TileProgram& program, const std::vector<int>& group, std::int64_
   }
 }
 
-void move_rows_apart(TileProgram& program) {
+}  // namespace
+
+RowsApart rows_apart(const TileProgram& program) {
   TileProgram wide = program;  // with the widths that accesses will have
   for (Buffer& buffer : wide.buffers)
     if (buffer.space == Space::shared && buffer.alias_of < 0) buffer.scratch_offset = 0;
@@ -72,43 +76,46 @@ void move_rows_apart(TileProgram& program) {
       if (list.empty() || list.back() != &statement) list.push_back(&statement);
     });
   });
+  RowsApart apart;
   for (int root = 0; root < count; ++root) {
     const Buffer& first = program.buffers[static_cast<std::size_t>(root)];
     if (first.space != Space::shared || first.alias_of >= 0 || !has_rows(first)) continue;
     const std::vector<int> group = alike(program, root);
     if (group.empty()) continue;
-    const auto traffic = [&](const TileProgram& of) {
+    std::int64_t now = 0;
+    const auto traffic_with = [&](std::int64_t bytes) {
+      move_apart(wide, group, bytes - now);
+      now = bytes;
       SharedTraffic sum;
       for (const Statement* statement : touching[static_cast<std::size_t>(root)])
-        sum += shared_traffic(of, *statement, {root});
+        sum += shared_traffic(wide, *statement, {root});
       return sum;
     };
-    const std::vector<Buffer> old = wide.buffers;
-    SharedTraffic best = traffic(wide);
-    std::int64_t apart = 0;
+    SharedTraffic best = traffic_with(0);
+    RowsApart::value_type chosen{group, 0};
     for (const std::int64_t bytes : {16, 32, 64}) {
       if (best.wavefronts == best.ideal) break;
-      wide.buffers = old;
-      move_apart(wide, group, bytes);
-      const SharedTraffic moved = traffic(wide);
+      const SharedTraffic moved = traffic_with(bytes);
       if (moved.wavefronts >= best.wavefronts) continue;
       best = moved;
-      apart = bytes;
+      chosen.second = bytes;
     }
-    wide.buffers = old;
-    if (apart > 0) move_apart(program, group, apart);
+    if (chosen.second > 0) apart.push_back(std::move(chosen));
   }
+  return apart;
 }
 
-}  // namespace
-
-void place_shared(TileProgram& program, std::int64_t most) {
-  const TileProgram close = program;
-  move_rows_apart(program);
+void place_shared(TileProgram& program, const RowsApart& apart, std::int64_t most) {
+  for (const auto& [group, bytes] : apart) move_apart(program, group, bytes);
   place_scratch(program, true);
   if (program.scratch_bytes <= most) return;
-  program = close;
+  for (const auto& [group, bytes] : apart) move_apart(program, group, -bytes);
+  for (Buffer& buffer : program.buffers) buffer.scratch_offset = -1;
   place_scratch(program, true);
+}
+
+void place_shared(TileProgram& program, std::int64_t most) {
+  place_shared(program, rows_apart(program), most);
 }
 
 }  // namespace krait

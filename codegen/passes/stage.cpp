@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "codegen/passes/cuda_passes.h"
 #include "codegen/tile/access.h"
@@ -37,15 +38,19 @@ struct Uses {
 };
 
 /// Reads and writes of the memory in the statements.
-Uses uses_of(const TileProgram& program, const Body& body, int memory) {
+Uses uses_of(const TileProgram& program, std::span<const Statement> body, int memory) {
   Uses uses;
-  visit_statements(body, [&](const Statement& statement) {
+  const auto count = [&](const Statement& statement) {
     for_each_access(statement, [&](const Access& access, Use use) {
       if (memory_of(program, access.buffer) != memory) return;
       uses.reads += use != Use::write;
       uses.writes += use != Use::read;
     });
-  });
+  };
+  for (const Statement& statement : body) {
+    count(statement);
+    if (const Body* inside = body_of(statement)) visit_statements(*inside, count);
+  }
   return uses;
 }
 
@@ -79,7 +84,7 @@ std::vector<int> loaded_by(const TileProgram& program, const For& loop) {
     if (mentions_digit(program, copy->source, loop.var)) continue;
     const int buffer = copy->destination.buffer;
     const Uses all = uses_of(program, program.body, buffer);
-    const Uses behind = uses_of(program, Body(statement + 1, loop.body.end()), buffer);
+    const Uses behind = uses_of(program, {statement + 1, loop.body.end()}, buffer);
     if (all.writes == 1 && all.reads == behind.reads) found.push_back(buffer);
   }
   return found;
@@ -147,10 +152,11 @@ void stage_body(TileProgram& program, Body& body, const std::set<int>& chosen) {
 }
 
 /// Bytes of shared memory that the kernel takes with these buffers staged.
-std::int64_t bytes_with(TileProgram program, const std::set<int>& chosen) {
+std::int64_t bytes_staged(TileProgram program, const RowsApart& apart,
+                          const std::set<int>& chosen) {
   stage_body(program, program.body, chosen);
   sync(program);
-  place_shared(program);
+  place_shared(program, apart);
   return program.scratch_bytes;
 }
 
@@ -171,17 +177,23 @@ void stage(TileProgram& program, const CudaTarget& target) {
     return bytes_of(program.buffers[static_cast<std::size_t>(a)]) >
            bytes_of(program.buffers[static_cast<std::size_t>(b)]);
   });
+  if (loaded.empty() && !target.stages_asked) return;
+  const RowsApart apart = rows_apart(program);
+  const auto bytes_with = [&](const std::set<int>& chosen) {
+    return bytes_staged(program, apart, chosen);
+  };
   std::set<int> chosen(loaded.begin(), loaded.end());
-  if (const std::int64_t bytes = bytes_with(program, chosen); bytes > target.shared_limit) {
+  if (const std::int64_t bytes = bytes_with(chosen); bytes > target.shared_limit) {
     if (target.stages_asked)
       throw UsageError("schedule: stages", std::to_string(target.stages),
                        text("1 for kernel ", program.name, " on ", target.architecture,
                             ": with two it takes ", bytes, " bytes of shared memory, and has ",
                             target.shared_limit, " at most; a smaller chunk takes less"));
     chosen.clear();
+    if (bytes_with(chosen) > target.shared_limit) return;  // no room for slots, none as it is
     for (const int buffer : loaded) {
       chosen.insert(buffer);
-      if (bytes_with(program, chosen) > target.shared_limit) chosen.erase(buffer);
+      if (bytes_with(chosen) > target.shared_limit) chosen.erase(buffer);
     }
   }
   if (!chosen.empty()) stage_body(program, program.body, chosen);

@@ -33,89 +33,82 @@ class Inserter {
   explicit Inserter(TileProgram& program) : program_(program) {}
   void run() {
     Touches since;
-    program_.body = walk(std::move(program_.body), since);
+    walk(program_.body, since);
   }
 
  private:
+  /// What a body touches before its first barrier and behind its last.
+  struct Touched {
+    Touches head, trail;
+    bool any = false;     // at all
+    bool parted = false;  // by a barrier of its own
+
+    void add(const Touches& now) {
+      any = any || !now.empty();
+      trail.insert(trail.end(), now.begin(), now.end());
+      if (!parted) head.insert(head.end(), now.begin(), now.end());
+    }
+    /// A loop may have no round: its barriers part nothing of what lies around it.
+    void add(const Touched& loop) {
+      any = any || loop.any;
+      trail.insert(trail.end(), loop.trail.begin(), loop.trail.end());
+      if (!parted) head.insert(head.end(), loop.head.begin(), loop.head.end());
+    }
+    void barrier() {
+      parted = true;
+      trail.clear();
+    }
+  };
+
   /// `since`: what was touched since the last barrier, before and after.
-  Body walk(Body body, Touches& since) {
+  Touched walk(Body& body, Touches& since) {
+    Touched touched;
     Body made;
+    made.reserve(2 * body.size());
+    const auto part = [&] {
+      made.push_back(Barrier{});
+      since.clear();
+      touched.barrier();
+    };
     for (Statement& statement : body) {
       if (For* loop = std::get_if<For>(&statement)) {
-        Touches inside = since;
-        loop->body = walk(std::move(loop->body), inside);
-        if (meets_itself(*loop)) loop->body.push_back(Barrier{});
-        // A loop may have no round: what lies before it must not meet what lies behind. Where it
-        // touches shared memory at all, a barrier parts them.
-        Touches all;
-        touched(loop->body, all);
-        no_turn(all, loop->var);
-        made.push_back(std::move(statement));
-        since.insert(since.end(), all.begin(), all.end());
-        if (!all.empty()) {
-          made.push_back(Barrier{});
-          since.clear();
+        Touches before = since;
+        Touched inside = walk(loop->body, before);
+        if (meets_itself(inside, loop->var)) {
+          loop->body.push_back(Barrier{});
+          inside.barrier();
         }
+        no_turn(inside.head, loop->var);
+        no_turn(inside.trail, loop->var);
+        touched.add(inside);
+        made.push_back(std::move(statement));
+        // What lies before the loop must not meet what lies behind. Where it touches shared memory
+        // at all, a barrier parts them.
+        if (inside.any) part();
         continue;
       }
-      if (std::holds_alternative<Barrier>(statement)) since.clear();
+      if (std::holds_alternative<Barrier>(statement)) {
+        since.clear();
+        touched.barrier();
+      }
       const Touches now = touches_of(program_, statement);
       if (std::any_of(now.begin(), now.end(),
-                      [&](const Touch& touch) { return met(since, touch) != nullptr; })) {
-        made.push_back(Barrier{});
-        since.clear();
-      }
+                      [&](const Touch& touch) { return met(since, touch) != nullptr; }))
+        part();
       since.insert(since.end(), now.begin(), now.end());
+      touched.add(now);
       made.push_back(std::move(statement));
     }
-    return made;
-  }
-
-  void touched(const Body& body, Touches& all) const {
-    visit_statements(body, [&](const Statement& statement) {
-      const Touches now = touches_of(program_, statement);
-      all.insert(all.end(), now.begin(), now.end());
-    });
-  }
-
-  /// Touches after the last barrier of the body; whether it has one that is always met.
-  bool trail(const Body& body, Touches& end) const {
-    for (auto statement = body.rbegin(); statement != body.rend(); ++statement) {
-      if (std::holds_alternative<Barrier>(*statement)) return true;
-      if (const For* loop = std::get_if<For>(&*statement)) {
-        trail(loop->body, end);
-        no_turn(end, loop->var);
-        continue;
-      }
-      const Touches now = touches_of(program_, *statement);
-      end.insert(end.end(), now.begin(), now.end());
-    }
-    return false;
-  }
-
-  /// Touches before the first barrier of the body.
-  bool head(const Body& body, Touches& start) const {
-    for (const Statement& statement : body) {
-      if (std::holds_alternative<Barrier>(statement)) return true;
-      if (const For* loop = std::get_if<For>(&statement)) {
-        head(loop->body, start);
-        no_turn(start, loop->var);
-        continue;
-      }
-      const Touches now = touches_of(program_, statement);
-      start.insert(start.end(), now.begin(), now.end());
-    }
-    return false;
+    body = std::move(made);
+    return touched;
   }
 
   /// Whether a round may disturb the one before. Shared buffers that are apart now may share bytes
   /// later on, so that any two of them count.
-  bool meets_itself(const For& loop) const {
-    Touches end, start;
-    trail(loop.body, end);
-    head(loop.body, start);
-    next_turn(end, loop.var);
-    return std::any_of(start.begin(), start.end(), [&](const Touch& touch) {
+  static bool meets_itself(const Touched& round, int var) {
+    Touches end = round.trail;
+    next_turn(end, var);
+    return std::any_of(round.head.begin(), round.head.end(), [&](const Touch& touch) {
       return std::any_of(end.begin(), end.end(), [&](const Touch& earlier) {
         // A buffer with slots lives as long as the loop does.
         const bool on_chip =

@@ -1,6 +1,7 @@
 #include "codegen/tile/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 
@@ -64,6 +65,30 @@ std::uint32_t replicas(const std::vector<Layout::Bit>& bits) {
   return mask;
 }
 
+/// How many positions from 0 on are stood at along the dimension, each by one, where each step is
+/// as long as all shorter ones reach together; 0 where it is otherwise.
+std::int64_t reached_in_a_row(const Layout& layout, int dim) {
+  std::array<std::pair<std::int64_t, std::int64_t>, 32> steps;  // stride, count
+  std::size_t size = 0;
+  const auto add = [&](std::int64_t stride, std::int64_t count) {
+    if (size < steps.size()) steps[size] = {stride, count};
+    ++size;
+  };
+  for (const Layout::Loop& loop : layout.registers)
+    if (loop.dim == dim) add(loop.stride, loop.count);
+  for (const auto* bits : {&layout.lanes, &layout.warps})
+    for (const Layout::Bit& bit : *bits)
+      if (bit.dim == dim) add(bit.stride, 2);
+  if (size > steps.size()) return 0;
+  std::sort(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(size));
+  std::int64_t reached = 1;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (steps[i].first != reached) return 0;
+    reached *= steps[i].second;
+  }
+  return reached;
+}
+
 bool contains(const std::vector<int>& list, int wanted) {
   return std::find(list.begin(), list.end(), wanted) != list.end();
 }
@@ -78,6 +103,10 @@ bool Layout::covers_once() const {
   // all combinations of what they reach along each dimension.
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const int dim = static_cast<int>(d);
+    if (const std::int64_t count = reached_in_a_row(*this, dim); count > 0) {
+      if (count < extents[d]) return false;
+      continue;
+    }
     std::vector<std::int64_t> reached{0};
     const auto extend = [&](std::int64_t stride, std::int64_t count) {
       const std::size_t before = reached.size();

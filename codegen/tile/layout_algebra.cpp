@@ -86,16 +86,18 @@ int wavefronts(const std::vector<std::int64_t>& addresses, int bytes) {
   constexpr std::int64_t banks = 32, word = 4;
   const std::size_t together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
   int sum = 0;
+  std::array<std::array<std::int64_t, banks>, banks> words;  // different ones of each bank
   for (std::size_t first = 0; first < addresses.size(); first += together) {
-    std::vector<std::int64_t> words;
+    std::array<std::size_t, banks> of_bank{};
     for (std::size_t i = first; i < std::min(first + together, addresses.size()); ++i)
-      for (std::int64_t byte = 0; addresses[i] >= 0 && byte < bytes; byte += word)
-        words.push_back((addresses[i] + byte) / word);
-    std::sort(words.begin(), words.end());
-    words.erase(std::unique(words.begin(), words.end()), words.end());
-    std::array<int, banks> of_bank{};
-    for (const std::int64_t number : words) ++of_bank[static_cast<std::size_t>(number % banks)];
-    sum += *std::max_element(of_bank.begin(), of_bank.end());
+      for (std::int64_t byte = 0; addresses[i] >= 0 && byte < bytes; byte += word) {
+        const std::int64_t number = (addresses[i] + byte) / word;
+        const auto bank = static_cast<std::size_t>(number % banks);
+        const auto begin = words[bank].begin(),
+                   end = begin + static_cast<std::ptrdiff_t>(of_bank[bank]);
+        if (std::find(begin, end, number) == end) words[bank][of_bank[bank]++] = number;
+      }
+    sum += static_cast<int>(*std::max_element(of_bank.begin(), of_bank.end()));
   }
   return sum;
 }

@@ -40,9 +40,19 @@ IndexRange range_of(const TileProgram& program, const Index& index) {
 }
 
 Leaves leaves(const TileProgram& program, const Access& access, int dim) {
-  IndexRange range = range_of(program, access.index.at(dim));
+  const Index& index = access.index.at(dim);
+  const Extent& extent = program.buffers.at(access.buffer).dims.at(dim).extent;
+  std::int64_t low = index.constant, high = index.constant;
+  bool known = extent.is_constant();
+  for (const auto& [var, factor] : index.terms) {
+    const Var& variable = program.vars.at(var);
+    known = known && variable.kind != VarKind::size && variable.extent.is_constant();
+    (factor > 0 ? high : low) += factor * (variable.extent.offset - 1);
+  }
+  if (known) return {low < 0, high >= extent.offset};
+  IndexRange range = range_of(program, index);
   SizeSum room;  // extent - 1 - high
-  room.add(program.buffers.at(access.buffer).dims.at(dim).extent, 1);
+  room.add(extent, 1);
   room.constant -= 1 + range.high.constant;
   for (const auto& [atom, factor] : range.high.atoms) room.atoms[atom] -= factor;
   return {!range.low.provably_nonnegative(), !room.provably_nonnegative()};

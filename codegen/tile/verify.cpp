@@ -55,9 +55,9 @@ class Verifier {
     for (const Dim& dim : buffer.dims) {
       check_argument(dim.stride.argument, buffer);
       if (global) continue;
-      check(dim.extent.is_constant() && dim.stride.is_constant() && dim.extent.offset >= 1,
-            buffer.name, " is on chip, but dimension ", dim.axis, " has extent ",
-            dim.extent.text());
+      if (!dim.extent.is_constant() || !dim.stride.is_constant() || dim.extent.offset < 1)
+        check(false, buffer.name, " is on chip, but dimension ", dim.axis, " has extent ",
+              dim.extent.text());
     }
     check(!global || buffer.alias_of < 0, buffer.name, " is global and shares memory");
     if (!global) check_strides(buffer);
