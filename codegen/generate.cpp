@@ -54,6 +54,7 @@ Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
   if (touches(parts)) keys.segments = of_pass(plan, given.segments, given.backward_segments);
   if (touches(std::set<std::string>(plan.tiles.begin(), plan.tiles.end())))
     keys.tile = of_pass(plan, given.tile, given.backward_tile);
+  if (kernel.rows) keys.width = of_pass(plan, given.width, given.backward_width);
   if (!kernel.digits.empty())
     keys.save_every = of_pass(plan, given.save_every, given.backward_save_every);
   return keys;

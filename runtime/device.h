@@ -71,6 +71,10 @@ class Device {
   /// finding out made on its way.
   virtual Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
                                  Prepared& prepared) = 0;
+  /// The plan of one step under such a schedule.
+  virtual Plan step(const Graph& graph, const Schedule& schedule, Prepared&) {
+    return lower_step(graph, schedule);
+  }
   virtual Compiler& compiler() = 0;
   /// Threads of this machine, which generate and compile.
   virtual Pool& pool() = 0;

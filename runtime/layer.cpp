@@ -83,7 +83,7 @@ void Layer::build(const LayerOptions& options) {
     cotangents_.clear();
   }
   const bool steps = kind == PlanKind::step || (options.step && !graph_.states().empty());
-  if (steps) plans.push_back(lower_step(graph_, schedule_));
+  if (steps) plans.push_back(device_->step(graph_, schedule_, prepared));
   for (Plan& plan : plans) {
     plan.name = options.name;
     dumps.write("plan", file_of(plan), to_text(plan));

@@ -33,6 +33,8 @@ struct Analysis {
   /// that some matmul batches over.
   AxisNames outer;
   AxisNames tiles;
+  /// Elements of a value up to which a kernel without chains and products keeps all of it on chip.
+  std::int64_t width = 16384;
   /// By the outer axis of each dynamic Split or Merge.
   std::map<std::string, SplitAxis> split_axes;
 

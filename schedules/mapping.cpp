@@ -13,11 +13,6 @@ constexpr std::int64_t parts = 32;
 
 using Kind = AxisMapping::Kind;
 
-bool has_matmul(const Analysis& analysis, const Closure& closure) {
-  return std::any_of(closure.nodes.begin(), closure.nodes.end(),
-                     [&](int node) { return analysis.matmul[node]; });
-}
-
 std::set<std::string> summed_axes(const Analysis& analysis, const Closure& closure) {
   std::set<std::string> summed;
   for (int node : closure.nodes)
@@ -42,9 +37,7 @@ bool works_across(const Closure& closure, const Graph& graph, const std::string&
   });
 }
 
-/// Elements of a tile up to which a row kernel keeps everything on chip that is not dynamic.
-constexpr std::int64_t wide_tile = 16384;
-/// The same where whole chunks are on chip, many values at once.
+/// As Analysis::width, where whole chunks are on chip, many values at once.
 constexpr std::int64_t narrow_tile = 4096;
 
 /// Elements of a value that stand on chip together.
@@ -110,6 +103,11 @@ void shrink_tiles(const Analysis& analysis, const Closure& closure,
 
 }  // namespace
 
+bool has_matmul(const Analysis& analysis, const Closure& closure) {
+  return std::any_of(closure.nodes.begin(), closure.nodes.end(),
+                     [&](int node) { return analysis.matmul[node]; });
+}
+
 std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain) {
   std::vector<AxisMapping> mapping;
   for (const auto& axis : chain.grid) mapping.push_back({axis, Kind::grid, false, 1, ""});
@@ -161,7 +159,8 @@ std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& 
       (loop ? loops : grid)
           .push_back({split->second.inner, loop ? Kind::serial : Kind::grid, false, 1, ""});
     }
-    shrink_tiles(analysis, closure, summed, across ? narrow_tile : wide_tile, grid, loops);
+    const std::int64_t limit = across ? std::min(narrow_tile, analysis.width) : analysis.width;
+    shrink_tiles(analysis, closure, summed, limit, grid, loops);
   }
   grid.insert(grid.end(), loops.begin(), loops.end());
   return grid;
@@ -171,7 +170,7 @@ std::set<Value> kept_for_room(const Analysis& analysis, const Placement& placeme
                               const Closure& closure, const std::vector<AxisMapping>& mapping) {
   const Graph& graph = analysis.graph;
   const auto is_wide = [&](Value value) {
-    return tile_elements(graph, mapping, graph.type(value).axes) > wide_tile;
+    return tile_elements(graph, mapping, graph.type(value).axes) > analysis.width;
   };
   const auto is_computed = [&](Value value) {
     return closure.has(value.node) && closure.loads.count(value) == 0 &&
@@ -190,15 +189,13 @@ std::set<Value> kept_for_room(const Analysis& analysis, const Placement& placeme
     const Node& node = graph.node(number);
     for (std::size_t r = 0; r < node.results.size(); ++r)
       wide |= is_wide({number, static_cast<int>(r)});
-    const bool sums = !analysis.summed(number).empty();
-    const bool narrows = sums && !is_wide({number, 0}) &&
-                         std::any_of(node.operands.begin(), node.operands.end(), is_wide);
-    if (narrows && is_computed({number, 0})) kept.insert({number, 0});
+    if (!analysis.summed(number).empty() && is_computed({number, 0}) &&
+        std::any_of(node.operands.begin(), node.operands.end(), is_wide))
+      kept.insert({number, 0});
     if (!is_view(node.op)) continue;
     for (Value operand : node.operands) {
       const AxisNames &from = graph.type(operand).axes, &to = node.results[0].axes;
-      if (is_computed(operand) && !is_wide(operand) &&
-          (rearranges(from, to) || rearranges(to, from)))
+      if (is_computed(operand) && (rearranges(from, to) || rearranges(to, from)))
         kept.insert(operand);
     }
   }

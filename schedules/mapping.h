@@ -12,6 +12,9 @@
 
 namespace krait {
 
+/// Whether the kernel has products inside.
+bool has_matmul(const Analysis& analysis, const Closure& closure);
+
 std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& chain);
 
 /// Of a kernel without a chain. With products inside: outer axes are the grid, constant ones that
@@ -19,9 +22,10 @@ std::vector<AxisMapping> chain_mapping(const Analysis& analysis, const Chain& ch
 /// summed over are loops over a bounded number of parts.
 std::vector<AxisMapping> local_mapping(const Analysis& analysis, const Closure& closure);
 
-/// Values without which in memory a kernel without a chain, so mapped, holds more on chip at once
-/// than it should: those that it rearranges, which keeps their axes off the grid, and what it sums
-/// large tiles to, for kernels that do not hold them. None where its tiles are small enough.
+/// Values without which in memory a kernel without a chain, so mapped, holds tiles on chip that are
+/// larger than Analysis::width: those that it rearranges, which keeps their axes off the grid, and
+/// what it sums large tiles to, for kernels that do not hold them. None where its tiles are small
+/// enough.
 std::set<Value> kept_for_room(const Analysis& analysis, const Placement& placement,
                               const Closure& closure, const std::vector<AxisMapping>& mapping);
 

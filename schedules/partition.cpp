@@ -25,6 +25,7 @@ class Partitioner {
   Partitioner(const Graph& graph, const Schedule& schedule, Pass pass, const Cuts& cuts,
               const AxisNames& tiles)
       : analysis_(graph, tiles), placement_(analysis_), cuts_(cuts) {
+    if (const auto width = schedule.width_of(pass)) analysis_.width = *width;
     plan_.pass = pass;
     plan_.schedule = schedule;
     plan_.graph = graph;
@@ -40,9 +41,9 @@ class Partitioner {
     for (const Group& group : groups_)
       more_.add(misplaced(analysis_, placement_, group.closure, group.mapping));
     // A step has whole states in its tiles, and no chunks that could be smaller.
-    if (plan_.pass == Pass::step)
+    if (plan_.pass == Pass::step || plan_.schedule.width_of(plan_.pass))
       for (const Group& group : groups_)
-        if (group.chain < 0)
+        if (is_rows(group))
           more_.kept.merge(kept_for_room(analysis_, placement_, group.closure, group.mapping));
     if (const auto every = plan_.schedule.save_every_of(plan_.pass))
       thin_states(analysis_, placement_, chains, *every, groups_);
@@ -63,11 +64,16 @@ class Partitioner {
  private:
   const Graph& graph() const { return analysis_.graph; }
 
+  bool is_rows(const Group& group) const {
+    return group.chain < 0 && !has_matmul(analysis_, group.closure);
+  }
+
   void add_kernel(const Group& group) {
     Made made;
     PlannedKernel& kernel = made.kernel;
     made.reads = group.closure.boundary;
     made.group = &group;
+    kernel.rows = is_rows(group);
     kernel.nodes = group.closure.nodes;
     kernel.loads = group.closure.loads;
     kernel.mapping = group.mapping;

@@ -104,6 +104,7 @@ struct PlannedKernel {
   enum class Kind : std::uint8_t { fused, product, finish };
   Kind kind = Kind::fused;
   std::string name;
+  bool rows = false;  // fused, with neither products nor anything that runs along a loop
   /// Computed here, in order. A product has one, or the Contract and the Map that adds a bias.
   std::vector<int> nodes;
   std::vector<AxisMapping> mapping;  // grid first, then loops, outermost first
@@ -129,7 +130,7 @@ struct Plan {
   std::string name;  // of the layer, before the names of files; "" without
   Pass pass = Pass::forward;
   Schedule schedule;
-  Graph graph;  // the rewritten graph that the kernels' nodes number
+  Graph graph;      // the rewritten graph that the kernels' nodes number
   AxisNames tiles;  // of the graph: those that count tiles of a state
   std::vector<MemoryObject> objects;
   std::vector<PlannedKernel> kernels;

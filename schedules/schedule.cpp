@@ -36,6 +36,8 @@ constexpr NumberKey kNumbers[] = {
     {"backward.save.every", &Schedule::backward_save_every, NumberKey::chunk},
     {"tile", &Schedule::tile, NumberKey::chunk},
     {"backward.tile", &Schedule::backward_tile, NumberKey::chunk},
+    {"width", &Schedule::width, NumberKey::chunk},
+    {"backward.width", &Schedule::backward_width, NumberKey::chunk},
     {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
@@ -117,6 +119,7 @@ Schedule Schedule::of(Pass pass) const {
   take(one.stages, one.backward_stages);
   take(one.save_every, one.backward_save_every);
   take(one.tile, one.backward_tile);
+  take(one.width, one.backward_width);
   return one;
 }
 
@@ -138,6 +141,10 @@ std::optional<std::int64_t> Schedule::save_every_of(Pass pass) const {
 
 std::optional<std::int64_t> Schedule::tile_of(Pass pass) const {
   return pass == Pass::backward && backward_tile ? backward_tile : tile;
+}
+
+std::optional<std::int64_t> Schedule::width_of(Pass pass) const {
+  return pass == Pass::backward && backward_width ? backward_width : width;
 }
 
 Schedule parse_schedule(const std::string& text) {
@@ -210,6 +217,7 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   if (over.stages) result.backward_stages.reset();
   if (over.save_every) result.backward_save_every.reset();
   if (over.tile) result.backward_tile.reset();
+  if (over.width) result.backward_width.reset();
   if (over.math) result.math = over.math;
   if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {

@@ -46,6 +46,10 @@ struct Schedule {
   /// on chip together: kernels with states take the largest divisor of it up to that, and the rest
   /// is grid or a loop. Not set: all.
   std::optional<std::int64_t> tile, backward_tile;
+  /// Elements of one value that a kernel without states and products may hold at once: where it has
+  /// larger ones, what they are summed to is kept in memory, so that others are cut along the grid.
+  /// Not set: 16384 in a step, any number in other passes.
+  std::optional<std::int64_t> width, backward_width;
   /// Products that the grid points of a loop share are made again by each where that adds at most
   /// so many hundredths to its products; else, and where not set, they are kept in memory. 0 to
   /// 100.
@@ -65,6 +69,7 @@ struct Schedule {
   /// The scoped key where it is set, else the one for both, else none.
   std::optional<std::int64_t> save_every_of(Pass pass) const;
   std::optional<std::int64_t> tile_of(Pass pass) const;
+  std::optional<std::int64_t> width_of(Pass pass) const;
 };
 
 /// Parses the text form. Throws UsageError that names the key, its value and what is allowed.

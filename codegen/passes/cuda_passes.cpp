@@ -37,7 +37,7 @@ void require_room(const TileProgram& program, const CudaTarget& target) {
     throw UsageError("shared memory of kernel " + program.name,
                      std::to_string(program.scratch_bytes) + " bytes",
                      text("at most ", target.shared_limit, " on ", target.architecture,
-                          "; a smaller chunk takes less"));
+                          "; a smaller chunk, tile or width takes less"));
 }
 
 /// What a kernel is given, which no pass may change: as each tensor stands in the program.

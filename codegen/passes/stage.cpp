@@ -185,10 +185,11 @@ void stage(TileProgram& program, const CudaTarget& target) {
   std::set<int> chosen(loaded.begin(), loaded.end());
   if (const std::int64_t bytes = bytes_with(chosen); bytes > target.shared_limit) {
     if (target.stages_asked)
-      throw UsageError("schedule: stages", std::to_string(target.stages),
-                       text("1 for kernel ", program.name, " on ", target.architecture,
-                            ": with two it takes ", bytes, " bytes of shared memory, and has ",
-                            target.shared_limit, " at most; a smaller chunk takes less"));
+      throw UsageError(
+          "schedule: stages", std::to_string(target.stages),
+          text("1 for kernel ", program.name, " on ", target.architecture, ": with two it takes ",
+               bytes, " bytes of shared memory, and has ", target.shared_limit,
+               " at most; a smaller chunk, tile or width takes less"));
     chosen.clear();
     if (bytes_with(chosen) > target.shared_limit) return;  // no room for slots, none as it is
     for (const int buffer : loaded) {

@@ -44,8 +44,9 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
   const Schedule given =
       merge(HostDeviceOptions::from(environment).schedule, print_schedule(flags, problem));
   Plan plan;
+  Prepared prepared;
   if (flags.pass == "step") {
-    plan = lower_step(graph, given);
+    plan = gpu != nullptr ? cuda_step(graph, given, *gpu, prepared) : lower_step(graph, given);
   } else {
     std::vector<std::string> cotangents, wanted;
     if (!flags.no_gradients) {
@@ -56,7 +57,6 @@ Plan print_plan(const PrintFlags& flags, const Problem& problem, const CudaTarge
                               ? usual_target(*gpu)
                               : machine_target(host_target(environment.host_cpu).vector_bits);
     const ScheduleRequest request{graph, problem.sizes, cotangents, wanted};
-    Prepared prepared;
     const Schedule schedule = gpu != nullptr
                                   ? cuda_defaults(given, request, target, *gpu, &prepared)
                                   : with_defaults(given, request, target);

@@ -1,4 +1,4 @@
-// Which chunks and tiles a GPU has room for.
+// Which chunks, tiles of states and widths a GPU has room for.
 #pragma once
 
 #include "codegen/cuda/cuda_target.h"
@@ -7,13 +7,19 @@
 
 namespace krait {
 
-/// As krait::with_defaults, with small products made again where they are needed, and chunks and
-/// tiles of states no larger than shared memory allows: both are halved, the larger one first,
-/// until every kernel of the pass can be placed, but states are kept for the backward pass as if
-/// chunks had not been. Where chunks of eight positions and the smallest tiles have no room, they
-/// stay, and generating the kernel that does not fit tells its error. `prepared`: takes the plans
-/// that follow, and their kernels as far as they are known then. `pool`: threads that take part.
+/// As krait::with_defaults, with small products made again where they are needed, and no kernel
+/// larger than shared memory allows: chunks and tiles of states are halved, the larger one first,
+/// until kernels with states or products can be placed, the width of others until these can; but
+/// states are kept for the backward pass as if chunks had not been. Where the smallest have no
+/// room, they stay, and generating the kernel that does not fit tells its error.
+///
+/// `prepared`: takes the plans that follow, and their kernels as far as they are known then.
+/// `pool`: threads that take part.
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
                        const CudaTarget& cuda, Prepared* prepared = nullptr, Pool* pool = nullptr);
+
+/// The plan of one step under the schedule, in kernels as narrow as shared memory asks for.
+Plan cuda_step(const Graph& graph, const Schedule& given, const CudaTarget& cuda,
+               Prepared& prepared, Pool* pool = nullptr);
 
 }  // namespace krait

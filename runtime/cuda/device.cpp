@@ -144,6 +144,9 @@ class CudaDevice : public Device {
                          Prepared& prepared) override {
     return cuda_defaults(given, request, part_.target, part_.cuda, &prepared, &pool_);
   }
+  Plan step(const Graph& graph, const Schedule& schedule, Prepared& prepared) override {
+    return cuda_step(graph, schedule, part_.cuda, prepared, &pool_);
+  }
   void reserve_scratch(std::int64_t) override {}
 
   void launch(const Launch& launch) override {

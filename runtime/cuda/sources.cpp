@@ -58,7 +58,7 @@ std::vector<KernelSource> gpu_sources(const Graph& graph, const LayerOptions& op
     if (!wanted.empty()) plans.push_back(std::move(prepared.plans->backward));
   }
   if (!windows || (options.step && !graph.states().empty()))
-    plans.push_back(lower_step(graph, schedule));
+    plans.push_back(cuda_step(graph, schedule, target, prepared, pool));
   if (!prepared.kernels) prepared.kernels = std::make_shared<CudaKernels>(target);
   return sources_of(plans, options.name, *prepared.kernels, pool);
 }

@@ -22,7 +22,8 @@ TEST_CASE("a schedule's text comes back as it was, keys in one order") {
         "plan=chunks chunk=64 backward.chunk=128 segments=3 backward.segments=chunks",
         "segments=chunks", "chunk=8 warps=4 backward.warps=16 math=exact", "math=fast",
         "warps=2 save.every=256 backward.save.every=96 tile=32 backward.tile=16 recompute=0",
-        "chunk=8 math=exact gemm=library", "gemm=generated", "stages=2 backward.stages=1"}) {
+        "width=4096 backward.width=1024", "chunk=8 math=exact gemm=library", "gemm=generated",
+        "stages=2 backward.stages=1"}) {
     CHECK(to_text(parse_schedule(text)) == text);
   }
   CHECK(to_text(parse_schedule("  segments=2   plan=chunks\tchunk=5 ")) ==
@@ -92,6 +93,7 @@ TEST_CASE("a schedule that says nothing sensible is refused, key and value named
   names("backward.warps=64", "backward.warps is 64; allowed: 1, 2");
   names("save.every=0", "save.every is 0; allowed: 1 to");
   names("tile=0", "tile is 0; allowed: 1 to");
+  names("width=0", "width is 0; allowed: 1 to");
   names("recompute=101", "recompute is 101; allowed: 0 to 100");
   names("recompute=-1", "recompute is -1; allowed: 0 to 100");
   names("gemm=mine", "gemm is mine; allowed: library, generated");
