@@ -82,5 +82,31 @@ TEST_CASE("states of odd widths have tiles too") {
   }
 }
 
+TEST_CASE("blocks whose rows are too wide for a GPU are cut into more kernels") {
+  const Graph graph = build_graph(block_function(
+      Mamba2Spec{.d_model = 4096, .d_state = 16, .headdim = 64, .initial_state = true}));
+  const Schedule schedule = defaults(graph, 80);
+  INFO(to_text(schedule));
+  CHECK(schedule.width_of(Pass::backward).value_or(16384) < 16384);
+  CHECK(without_room(graph, schedule, 80) == "");
+  Schedule whole = schedule;
+  whole.width = whole.backward_width = 16384;
+  CHECK(without_room(graph, whole, 80).find("shared memory of kernel") == 0);
+  CHECK(defaults(graph, 80, "width=2048").width_of(Pass::backward) == 2048);
+}
+
+TEST_CASE("steps with wide states are cut into more kernels where a GPU has no room") {
+  const Graph graph = build_graph(block_function(
+      Mamba3Spec{.d_model = 4096, .d_state = 128, .headdim = 64, .initial_state = true}));
+  const CudaTarget cuda = cuda_target(80);
+  Prepared prepared;
+  const Plan plan = cuda_step(graph, {}, cuda, prepared);
+  CHECK(plan.schedule.width.value_or(16384) < 16384);
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k)
+    CHECK_NOTHROW(generate_cuda(plan, static_cast<int>(k), cuda));
+  Prepared asked;
+  CHECK(cuda_step(graph, parse_schedule("width=65536"), cuda, asked).schedule.width == 65536);
+}
+
 }  // namespace
 }  // namespace krait

@@ -36,8 +36,9 @@ void run_random_blocks(unsigned from, unsigned to) {
     const std::string save = seed % 4 == 0 ? "" : text(" save.every=", 6 * (seed % 4));
     // States whole, or in tiles that a kernel holds one at a time.
     const std::string tile = seed % 3 == 0 ? "" : text(" tile=", seed % 3);
+    const std::string width = seed % 5 < 2 ? "" : text(" width=", 4 * (seed % 5));
     LayerOptions options = testing::layer_options(
-        DType::f64, text("chunk=", chunk, " segments=", segments, save, tile));
+        DType::f64, text("chunk=", chunk, " segments=", segments, save, tile, width));
     options.sizes = sizes;
     options.step = false;
     INFO("seed " << seed << " " << to_text(options.schedule));
