@@ -87,6 +87,8 @@ class Tries {
     if (given_.width_of(pass) || width <= narrowest) return false;
     if (pass == Pass::backward)
       now_.backward_width = width / 2;
+    else if (pass == Pass::step)
+      now_.width = width / 2;
     else
       set_forward(now_.width, now_.backward_width, width / 2, widest);
     return true;
