@@ -97,6 +97,23 @@ TEST_CASE("a second compiler on the same directory compiles nothing") {
   }
 }
 
+TEST_CASE("a source is verified before it is compiled, and not where it is in the cache") {
+  ScratchDirectory scratch;
+  KernelSource source = axpy_source();
+  int verified = 0;
+  source.verify = [&] { ++verified; };
+  Compiler(options_at(scratch.path()), host_backend()).compile(source);
+  CHECK(verified == 1);
+  Compiler(options_at(scratch.path()), host_backend()).compile(source);
+  CHECK(verified == 1);
+  source = axpy_source(2);
+  source.verify = [] { throw InternalError("broken on its way"); };
+  Compiler compiler(options_at(scratch.path()), host_backend());
+  CHECK_THROWS_AS(compiler.compile(source), InternalError);
+  CHECK(compiler.counters().compiled == 0);
+  CHECK(compiler.disk()->list().size() == 1);
+}
+
 TEST_CASE("another CPU has entries of its own") {
   ScratchDirectory scratch;
   CompilerOptions options = options_at(scratch.path());
