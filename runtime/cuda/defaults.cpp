@@ -111,6 +111,9 @@ Room room_for(const Plan& plan, CudaKernels& kernels, Pool* pool) {
   std::vector<int> fused;
   for (std::size_t k = 0; k < plan.kernels.size(); ++k)
     if (plan.kernels[k].kind == PlannedKernel::Kind::fused) fused.push_back(static_cast<int>(k));
+  // Those that compute most come first: where one has no room, the others need no look.
+  const auto size = [&](int k) { return plan.kernels[static_cast<std::size_t>(k)].nodes.size(); };
+  std::stable_sort(fused.begin(), fused.end(), [&](int a, int b) { return size(a) > size(b); });
   std::atomic<bool> rows = true, others = true;
   const auto look = [&](std::int64_t begin, std::int64_t end, void*) {
     for (std::int64_t i = begin; i < end; ++i) {
