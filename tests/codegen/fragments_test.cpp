@@ -119,6 +119,10 @@ TEST_CASE("one position of a dimension and sums of few terms stay with a thread"
   t.program.buffers[static_cast<std::size_t>(second)].alias_offset = 512;
   MapTile spread = t.map(t.build.at(both, {pair, t.q, t.n}), {t.at(t.x)});
   spread.domain = {pair, t.q, t.n};
+  spread.positions = {{"pair", Index::variable(pair)}};
+  Scalar moved;
+  moved.finish(moved.apply(ScalarOp::add, moved.operand(0), moved.index("pair")));
+  spread.results = {moved};
   t.program.body = {spread, t.map(t.at(sum), {t.at(first), t.at(second)}),
                     t.map(t.at(difference), {t.at(second), t.at(sum)}),
                     t.sum({t.q, t.n}, {pair}, t.at(joined), t.build.at(both, {pair, t.q, t.n})),
