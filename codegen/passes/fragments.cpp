@@ -104,6 +104,8 @@ class Fragments {
     int times = 0;
     for (const Life& life : lives_) times = std::max(times, life.last + 1);
     live_.resize(static_cast<std::size_t>(times), 0);
+    products_.resize(live_.size(), 0);
+    note_products();
     std::vector<int> order;
     for (const auto& [number, list] : touches_) order.push_back(number);
     std::stable_sort(order.begin(), order.end(),
@@ -135,7 +137,12 @@ class Fragments {
         if (how) of_statement_[&statement].push_back({access.buffer, *how});
         if (!how) barred_.insert(access.buffer);
       });
-      if (auto* inside = body_of(statement)) collect(*inside, depth + 1);
+      if (std::holds_alternative<Mma>(statement)) products_at_.push_back({&statement, time_});
+      ++time_;  // as lives_of counts
+      if (auto* inside = body_of(statement)) {
+        collect(*inside, depth + 1);
+        ++time_;
+      }
     }
     for (std::size_t i = 0; i < program_.buffers.size(); ++i)
       if (const int of = program_.buffers[i].alias_of; of >= 0)
@@ -219,9 +226,7 @@ class Fragments {
 
   bool fits_all(int number, const Layout& wanted) {
     const int deepest = depth(number);
-    bool product = false;  // its result, which others follow whatever it costs
-    for (const Touch& touch : touches_.at(number))
-      product = product || std::holds_alternative<Mma>(*touch.statement);
+    const bool product = is_product(number);  // its result: others follow whatever it costs
     for (const Touch& touch : touches_.at(number)) {
       if (layout(touch)) {
         const auto a = seen_by(*layout(touch), touch.walked, wanted.extents.size());
@@ -308,14 +313,53 @@ class Fragments {
   }
 
   // ---------------------------------------------------------------------------------- decisions
+  /// Of the registers that a thread of the block can have, three eighths are for fragments, five
+  /// for these and products; the rest is for addresses and what is under way.
+  std::int64_t each() const { return 65536 / (32 * program_.warps); }
+  std::int64_t fragments_most(bool product) const {
+    const std::int64_t most = std::min(target_.fragment_registers, each() * 3 / 8);
+    // Compilers need the rest for addresses and loads under way, the more the fewer barriers hold
+    // these back.
+    constexpr std::int64_t values = 40;
+    return product ? most : std::min(most, values);
+  }
+  bool is_product(int number) const {
+    const std::vector<Touch>& list = touches_.at(number);
+    return std::any_of(list.begin(), list.end(), [](const Touch& touch) {
+      return std::holds_alternative<Mma>(*touch.statement);
+    });
+  }
+  std::int64_t all_most() const { return each() * 5 / 8; }
+
+  /// What products hold of their operands, and of results that are no fragments.
+  void note_products() {
+    for (const auto& [statement, time] : products_at_) {
+      const Mma& mma = std::get<Mma>(*statement);
+      const std::vector<int> vars = layout_variables(*statement);
+      std::int64_t left = 1, right = 1;
+      for (const Layout::Loop& loop : mma.layout->registers) {
+        const int var = vars[static_cast<std::size_t>(loop.dim)];
+        left *= one_of(var, mma.columns) ? 1 : loop.count;
+        right *= one_of(var, mma.rows) ? 1 : loop.count;
+      }
+      constexpr std::int64_t along_sum = 4;  // positions at once
+      const bool apart = touches_.count(mma.destination.buffer) == 0;
+      products_[time] =
+          (left + right) * along_sum + (apart ? mma.layout->registers_per_thread() : 0);
+    }
+  }
+
   /// Takes registers for the buffer where its life has room for them.
   bool take(int number, const Layout& wanted) {
     const Life& life = lives_[static_cast<std::size_t>(number)];
     const std::int64_t cost =
         wanted.registers_per_thread() * size_in_bytes(buffer(number).dtype) / 4;
-    const auto begin = live_.begin() + life.first, end = live_.begin() + life.last + 1;
-    if (*std::max_element(begin, end) + cost > target_.fragment_registers) return false;
-    std::for_each(begin, end, [&](std::int64_t& at) { at += cost; });
+    const std::int64_t most = fragments_most(is_product(number));
+    const auto first = static_cast<std::size_t>(life.first);
+    const auto last = static_cast<std::size_t>(life.last);
+    for (std::size_t at = first; at <= last; ++at)
+      if (live_[at] + cost > most || live_[at] + products_[at] + cost > all_most()) return false;
+    for (std::size_t at = first; at <= last; ++at) live_[at] += cost;
     buffer(number).space = Space::fragment;
     buffer(number).layout = wanted;
     return true;
@@ -464,7 +508,9 @@ class Fragments {
   std::set<int> barred_;
   std::map<const Statement*, Layout> own_layouts_;
   std::vector<Life> lives_;
-  std::vector<std::int64_t> live_;  // registers of fragments, by time
+  std::vector<std::int64_t> live_, products_;  // registers of fragments and of products, by time
+  std::vector<std::pair<const Statement*, std::size_t>> products_at_;
+  std::size_t time_ = 0;
   std::deque<int> waiting_;
 };
 
