@@ -145,13 +145,27 @@ CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
   return target;
 }
 
+namespace {
+
+/// Programs of kernels that are alike have one name: of an error it is told which one has it.
+template <typename F>
+auto named(const Plan& plan, int index, const F& f) {
+  try {
+    return f();
+  } catch (const UsageError& error) {
+    throw UsageError(text(error.what(), " (", file_of(plan, index), ")"));
+  }
+}
+
+}  // namespace
+
 GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& device,
                               const std::vector<CudaPass>& passes, const PassObserver& after) {
   const CudaTarget target = target_of(plan, device);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
   if (after) after("build", built.program);
-  run_passes(built.program, target, passes, after);
+  named(plan, index, [&] { return run_passes(built.program, target, passes, after), true; });
   return emitted(plan, index, target, std::move(built), std::move(kernel));
 }
 
@@ -166,7 +180,8 @@ GeneratedKernel CudaKernels::generate(const Plan& plan, int index) {
   const CudaTarget target = target_of(plan, device_);
   GeneratedKernel kernel;
   BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
-  PassedPrograms::Passed passed = passed_.get(std::move(built.program), target);
+  PassedPrograms::Passed passed =
+      named(plan, index, [&] { return passed_.get(std::move(built.program), target); });
   built.program = std::move(passed.program);
   kernel = emitted(plan, index, target, std::move(built), std::move(kernel));
   kernel.source.verify = std::move(passed.verify);

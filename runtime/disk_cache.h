@@ -65,6 +65,9 @@ class DiskCache {
   /// Deletes every entry and temporary file, and no other file.
   Removed clear();
 
+  /// Whether something could not be kept, which has been said then.
+  bool has_failed() const { return warned_; }
+
  private:
   std::filesystem::path path_of(const std::string& key) const;
   bool publish(const std::filesystem::path& path, const std::string& bytes, std::string& fault);

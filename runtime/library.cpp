@@ -13,10 +13,6 @@
 
 namespace krait {
 
-namespace {
-
-/// Whether a library ends before what its header says of it: to map one that was cut short ends the
-/// process. What is no library at all is left to the linker to tell.
 bool is_cut_short(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return false;
@@ -35,6 +31,8 @@ bool is_cut_short(const std::string& path) {
   }
   return false;
 }
+
+namespace {
 
 /// The first that opens, or null; `status` tells where or why not.
 void* open_first(LibraryStatus& status, const std::string& variable,

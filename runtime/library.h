@@ -6,6 +6,10 @@
 
 namespace krait {
 
+/// Whether a library ends before what its header says of it: to map one that was cut short ends the
+/// process. What is no library at all is left to the linker to tell.
+bool is_cut_short(const std::string& path);
+
 struct LibraryStatus {
   std::string name;     // what it is for people: "NVRTC"
   std::string path;     // where it was found, or empty

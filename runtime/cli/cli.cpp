@@ -54,7 +54,11 @@ int cli(int argc, const char* const* argv, const std::vector<CliBlock>& blocks) 
       names += (names.empty() ? "" : ", ") + known->get_name();
     }
     KRAIT_REQUIRE(command.run != nullptr, "no command is given; allowed: ", names, ", --help");
-    return command.run();
+    const int status = command.run();
+    std::cout.flush();
+    if (!std::cout)
+      throw EnvironmentError("standard output takes no more: its disk is full, or it was closed");
+    return status;
   });
 }
 

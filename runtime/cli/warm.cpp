@@ -53,7 +53,11 @@ class Warmer {
   }
 
   Compiler::Counters warm(const Problem& problem) {
-    return device_ ? warm_layer(problem) : warm_sources(problem);
+    const Compiler::Counters made = device_ ? warm_layer(problem) : warm_sources(problem);
+    const DiskCache* const disk = (device_ ? device_->compiler() : *compiler_).disk();
+    if (disk != nullptr && disk->has_failed())
+      throw EnvironmentError("kernels were compiled, but not all could be kept on disk");
+    return made;
   }
 
  private:

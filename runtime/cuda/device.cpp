@@ -156,6 +156,12 @@ class CudaDevice : public Device {
     if (launch.grid > std::numeric_limits<std::int32_t>::max())
       throw UsageError("grid of kernel " + kernel.source.name, std::to_string(launch.grid),
                        "at most 2147483647 blocks: smaller sizes");
+    // Kernels count positions in 32 bits.
+    for (std::size_t i = 0; i < kernel.arguments.size(); ++i)
+      if (kernel.arguments[i].kind == TileProgram::Argument::Kind::size &&
+          launch.arguments[i] > std::numeric_limits<std::int32_t>::max())
+        throw UsageError("size " + kernel.arguments[i].symbol, std::to_string(launch.arguments[i]),
+                         "at most 2147483647 on a GPU");
     const auto& executable = dynamic_cast<const CudaExecutable&>(*launch.executable);
     executable.allow_shared(kernel.scratch_bytes);
     thread_local std::vector<void*> parameters;

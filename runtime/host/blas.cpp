@@ -11,6 +11,7 @@
 
 #include "dsl/error.h"
 #include "runtime/host/pool.h"
+#include "runtime/library.h"
 
 namespace krait {
 namespace {
@@ -76,6 +77,7 @@ struct Blas::Library {
         wanted.empty() ? std::vector<std::string>{"libopenblas.so.0", "libblas.so.3"}
                        : std::vector<std::string>{wanted};
     for (const std::string& name : names) {
+      if (name.find('/') != std::string::npos && is_cut_short(name)) continue;
       // Never closed: OpenBLAS has threads that run its code.
       void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (!handle) continue;
