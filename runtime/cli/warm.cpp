@@ -82,7 +82,8 @@ class Warmer {
 
   Compiler::Counters warm_sources(const Problem& problem) {
     const Compiler::Counters before = compiler_->counters();
-    compiler_->compile_all(gpu_sources(problem.graph(), options_of(problem), *gpu_, &pool_), pool_);
+    compiler_->compile_all(
+        gpu_sources(problem.graph(), options_of(problem), *gpu_, &pool_, compiler_->disk()), pool_);
     Compiler::Counters made = compiler_->counters();
     made.compiled -= before.compiled;
     made.from_cache -= before.from_cache;

@@ -6,6 +6,7 @@
 
 #include "codegen/generate.h"
 #include "dsl/error.h"
+#include "runtime/cuda/decisions.h"
 #include "runtime/host/pool.h"
 #include "schedules/lower.h"
 #include "schedules/tile_states.h"
@@ -28,9 +29,9 @@ class Tries {
     // A product shared by the heads of a group is small beside what each of them does, and a kernel
     // of its own waits for memory that the heads' kernel then reads again.
     if (!given.recompute) now_.recompute = 50;
-    const Schedule usual = with_defaults({}, request, target);
-    if (!given.save_every && !given.backward_save_every && !request.wanted.empty() && usual.chunk)
-      usual_chunk_ = usual.chunk_of(Pass::backward);
+    usual_ = with_defaults({}, request, target);
+    if (!given.save_every && !given.backward_save_every && !request.wanted.empty() && usual_.chunk)
+      usual_chunk_ = usual_.chunk_of(Pass::backward);
     const std::int64_t backward = now_.chunk_of(Pass::backward);
     if (!given.chunk) now_.chunk = std::min(most, *now_.chunk);
     if (!given.chunk && !given.backward_chunk) now_.backward_chunk = std::min(most, backward);
@@ -43,6 +44,8 @@ class Tries {
   explicit Tries(const Schedule& given) : given_(given), now_(given) {}
 
   const Schedule& now() const { return now_; }
+  /// Where nothing is asked for and there is room for everything.
+  const Schedule& usual() const { return usual_; }
 
   /// The next one where the pass has no room under this one; false where there is none. Smaller
   /// chunks leave kernels on rows more room too: these are cut last.
@@ -102,7 +105,7 @@ class Tries {
   }
 
   const Schedule& given_;
-  Schedule now_;
+  Schedule now_, usual_;
   std::int64_t whole_ = 1;                   // positions of what tiles cut
   std::optional<std::int64_t> usual_chunk_;  // of backward, where states may be thinned out
 };
@@ -168,15 +171,26 @@ class Search {
 }  // namespace
 
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
-                       const CudaTarget& cuda, Prepared* prepared, Pool* pool) {
+                       const CudaTarget& cuda, Prepared* prepared, Pool* pool, DiskCache* memory) {
   Tries tries(given, request, target);
   auto kernels = std::make_shared<CudaKernels>(cuda);
+  const bool keeps = memory != nullptr && memory->directory().has_value();
+  const std::string key =
+      keeps ? decision_key(request, cuda, {given, tries.usual(), tries.now()}) : "";
+  if (!key.empty())
+    if (const std::optional<Schedule> known = decided(*memory, key)) {
+      if (prepared != nullptr)
+        *prepared = {lower(request.graph, *known, request.cotangents, request.wanted),
+                     std::move(kernels)};
+      return *known;
+    }
   Search search(request, *kernels, pool);
   for (bool more = true; more;) {
     const auto [forward, backward] = search.room(tries.now());
     more = tries.next(Pass::forward, forward);
     more |= tries.next(Pass::backward, backward);
   }
+  if (!key.empty()) decide(*memory, key, cuda, tries.now());
   if (prepared != nullptr) *prepared = {std::move(search).take(), std::move(kernels)};
   return tries.now();
 }

@@ -3,6 +3,7 @@
 
 #include "codegen/cuda/cuda_target.h"
 #include "runtime/device.h"
+#include "runtime/disk_cache.h"
 #include "schedules/candidates.h"
 
 namespace krait {
@@ -14,9 +15,10 @@ namespace krait {
 /// room, they stay, and generating the kernel that does not fit tells its error.
 ///
 /// `prepared`: takes the plans that follow, and their kernels as far as they are known then.
-/// `pool`: threads that take part.
+/// `pool`: threads that take part. `memory`: where what was found is kept, and looked for first.
 Schedule cuda_defaults(const Schedule& given, const ScheduleRequest& request, const Target& target,
-                       const CudaTarget& cuda, Prepared* prepared = nullptr, Pool* pool = nullptr);
+                       const CudaTarget& cuda, Prepared* prepared = nullptr, Pool* pool = nullptr,
+                       DiskCache* memory = nullptr);
 
 /// The plan of one step under the schedule, in kernels as narrow as shared memory asks for.
 Plan cuda_step(const Graph& graph, const Schedule& given, const CudaTarget& cuda,

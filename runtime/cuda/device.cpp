@@ -142,7 +142,8 @@ class CudaDevice : public Device {
   }
   Schedule with_defaults(const Schedule& given, const ScheduleRequest& request,
                          Prepared& prepared) override {
-    return cuda_defaults(given, request, part_.target, part_.cuda, &prepared, &pool_);
+    return cuda_defaults(given, request, part_.target, part_.cuda, &prepared, &pool_,
+                         compiler_.disk());
   }
   Plan step(const Graph& graph, const Schedule& schedule, Prepared& prepared) override {
     return cuda_step(graph, schedule, part_.cuda, prepared, &pool_);

@@ -39,7 +39,7 @@ Target usual_target(const CudaTarget& target) {
 }
 
 std::vector<KernelSource> gpu_sources(const Graph& graph, const LayerOptions& options,
-                                      const CudaTarget& target, Pool* pool) {
+                                      const CudaTarget& target, Pool* pool, DiskCache* memory) {
   std::vector<std::string> wanted = options.wanted.value_or(floating_inputs(graph));
   std::vector<std::string> cotangents = options.cotangents.value_or(floating_outputs(graph));
   if (wanted.empty() || cotangents.empty()) {
@@ -52,7 +52,7 @@ std::vector<KernelSource> gpu_sources(const Graph& graph, const LayerOptions& op
   const bool windows = schedule.plan.value_or(PlanKind::chunks) != PlanKind::step;
   if (windows) {
     schedule = cuda_defaults(schedule, {graph, options.sizes, cotangents, wanted},
-                             usual_target(target), target, &prepared, pool);
+                             usual_target(target), target, &prepared, pool, memory);
     if (!prepared.plans) prepared.plans = lower(graph, schedule, cotangents, wanted);
     plans.push_back(std::move(prepared.plans->forward));
     if (!wanted.empty()) plans.push_back(std::move(prepared.plans->backward));

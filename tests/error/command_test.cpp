@@ -188,5 +188,15 @@ TEST_CASE("info names every library, found or not") {
   CHECK(cpu.err.find("KRAIT_HOST_CPU is abacus; allowed: ") != std::string::npos);
 }
 
+TEST_CASE("output that goes nowhere is an error of the environment") {
+  for (const char* where : {"> /dev/full", ">&-"}) {
+    const ProgramResult result = run_program(
+        {"-c", std::string(KRAIT_PROGRAM " print --block ssd ") + where}, {}, "/bin/sh");
+    INFO(where << ": " << result.err);
+    CHECK(result.status == 3);
+    CHECK(result.err.find("standard output takes no more") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace krait

@@ -1,5 +1,6 @@
 // Wrong use of warm.
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "tests/error/refusal.h"
 
@@ -24,6 +25,17 @@ TEST_CASE("a spec that cannot be warmed is said, and the others are warmed") {
   CHECK(result.out.find("\"compiled\": 0") != std::string::npos);
   CHECK(run_program({"warm", "--block", "ssd"}, {"KRAIT_CACHE_DIR=", "XDG_CACHE_HOME=", "HOME="})
             .err.find("no cache on disk to warm") != std::string::npos);
+}
+
+TEST_CASE("kernels that cannot be kept are an error of the environment") {
+  const TestFolder folder;
+  std::ofstream(folder.file("file")) << "no folder";
+  const ProgramResult result =
+      run_program({"warm", "--block", "ssd", "--heads", "1", "--headdim", "2", "--d-state", "2"},
+                  {"KRAIT_CACHE_DIR=" + folder.file("file")});
+  INFO(result.err);
+  CHECK(result.status == 3);
+  CHECK(result.err.find("not all could be kept on disk") != std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "dsl/differentiate.h"
 #include "dsl/error.h"
 #include "schedules/lower.h"
+#include "tests/run_program.h"
 
 namespace krait {
 namespace {
@@ -80,6 +81,32 @@ TEST_CASE("states of odd widths have tiles too") {
     INFO(headdim << " by " << d_state << ": " << to_text(schedule));
     CHECK(without_room(graph, schedule, 75) == "");
   }
+}
+
+TEST_CASE("what a search found is kept, for the same graph, part and wishes") {
+  const TestFolder folder;
+  DiskCache memory({.directory = folder.path, .warn = {}});
+  const Graph graph = scan_graph(64, 128);
+  const auto search = [&](const Graph& of, int capability, const char* given) {
+    const CudaTarget cuda = cuda_target(capability);
+    const Target target =
+        gpu_target(cuda.architecture, cuda.multiprocessors, std::int64_t{16} << 30);
+    Prepared prepared;
+    const Schedule found =
+        cuda_defaults(parse_schedule(given), {of, {}, floating_outputs(of), floating_inputs(of)},
+                      target, cuda, &prepared, nullptr, &memory);
+    CHECK(to_text(prepared.plans->backward.schedule) == to_text(found));
+    // Programs of kernels that were looked at on the way.
+    return std::pair(to_text(found), prepared.kernels->programs());
+  };
+  const auto [first, looked] = search(graph, 86, "");
+  CHECK(first == to_text(defaults(graph, 86)));
+  CHECK(looked > 0);
+  CHECK(search(graph, 86, "") == std::pair(first, std::size_t{0}));
+  CHECK(search(graph, 86, "chunk=16").second > 0);
+  CHECK(search(graph, 90, "").second > 0);
+  CHECK(search(scan_graph(64, 64), 86, "").second > 0);
+  CHECK(search(graph, 86, "chunk=16").second == 0);
 }
 
 TEST_CASE("blocks whose rows are too wide for a GPU are cut into more kernels") {

@@ -7,7 +7,9 @@
 #include <random>
 
 #include "dsl/error.h"
+#include "runtime/file.h"
 #include "runtime/host/pool.h"
+#include "tests/run_program.h"
 
 using namespace krait;
 
@@ -134,4 +136,13 @@ TEST_CASE("extents and row lengths of a product are checked") {
   bad = good, bad.lda = 0, refused(bad, "lda");
   bad = good, bad.transpose_b = true, bad.k = 4, bad.lda = 4, refused(bad, "ldb");
   bad = good, bad.ldc = std::int64_t{1} << 40, refused(bad, "ldc");
+}
+
+TEST_CASE("a BLAS library that was cut short counts as none") {
+  const Blas whole("");
+  if (!whole.available()) return;
+  const TestFolder folder;
+  const std::string bytes = read_text(whole.path());
+  write_file_atomically(folder.file("cut.so"), bytes.substr(0, bytes.size() / 3));
+  CHECK_FALSE(Blas(folder.file("cut.so")).available());
 }
