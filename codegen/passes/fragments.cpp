@@ -318,10 +318,10 @@ class Fragments {
   std::int64_t each() const { return 65536 / (32 * program_.warps); }
   std::int64_t fragments_most(bool product) const {
     const std::int64_t most = std::min(target_.fragment_registers, each() * 3 / 8);
-    // Compilers need the rest for addresses and loads under way, the more the fewer barriers hold
-    // these back.
+    // Beside products compilers need the rest for addresses and loads under way, the more the fewer
+    // barriers hold these back.
     constexpr std::int64_t values = 40;
-    return product ? most : std::min(most, values);
+    return product || products_at_.empty() ? most : std::min(most, values);
   }
   bool is_product(int number) const {
     const std::vector<Touch>& list = touches_.at(number);
