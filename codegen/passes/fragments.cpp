@@ -468,8 +468,9 @@ class Fragments {
     std::set<int> found;
     std::map<int, std::vector<int>> known;  // by buffer: which of these dimensions each of its is
     std::deque<int> next{number};
-    const std::size_t rank = buffer(number).dims.size();
-    for (int dim = 0; dim < static_cast<int>(rank); ++dim) known[number].push_back(dim);
+    std::vector<int>& own = known[number];  // none of a single element
+    for (std::size_t dim = 0; dim < buffer(number).dims.size(); ++dim)
+      own.push_back(static_cast<int>(dim));
     while (!next.empty()) {
       const int at = next.front();
       next.pop_front();
