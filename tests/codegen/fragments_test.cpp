@@ -132,6 +132,19 @@ TEST_CASE("one position of a dimension and sums of few terms stay with a thread"
   for (const Buffer& buffer : made.buffers) CHECK(buffer.alias_of < 0);
 }
 
+TEST_CASE("a single element is dealt out like any other buffer", "[codegen][fragments]") {
+  Tiles t("single");
+  const int pair = t.build.var("pair", 2);
+  const int one = t.build.chip("one", DType::f32, {});
+  Copy out;
+  out.destination = t.build.indexed(t.y, {Index::of(0), Index::of(0)});
+  out.source = t.build.at(one, {});
+  t.program.body.push_back(t.sum({}, {pair}, t.build.at(one, {}),
+                                 t.build.indexed(t.x, {Index::of(0), Index::variable(pair)})));
+  t.program.body.push_back(out);
+  t.placed();
+}
+
 TEST_CASE("memory is read side by side, in registers or not", "[codegen][fragments]") {
   // x is read along its rows, y is written along its columns: no layout does both well.
   Tiles t("turned");
