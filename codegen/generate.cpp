@@ -172,8 +172,8 @@ GeneratedKernel generate_cuda(const Plan& plan, int index, const CudaTarget& dev
 void CudaKernels::require_fit(const Plan& plan, int index) {
   const CudaTarget target = target_of(plan, device_);
   GeneratedKernel kernel;
-  passed_.get(begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel).program,
-              target);
+  BuiltKernel built = begin(plan, index, gpu_product_blocks(plan, index, target.warps), kernel);
+  named(plan, index, [&] { return passed_.get(std::move(built.program), target); });
 }
 
 GeneratedKernel CudaKernels::generate(const Plan& plan, int index) {

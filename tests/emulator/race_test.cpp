@@ -159,7 +159,7 @@ const Twins kTwins[] = {
      "int v = g[7]; g[64 + b * 32 + t] = v; if (b == 2 && t == 0) g[EITHER(8, 7)] = v + 1;"},
     {"global: atomics of all blocks", 4, 64, "EITHER(atomicAdd(g, t), g[0] += t);"},
     {"global: a plain read of what others add to", 4, 64,
-     "if (b < 3) atomicAdd(g, t); else g[1] = EITHER(atomicAdd(g, 0), g[0]);"},
+     "if (b < 3) atomicAdd(g, t); else if (t == 0) g[1] = EITHER(atomicAdd(g, 0), g[0]);"},
     {"global: additions by compare-and-swap", 4, 64,
      "u64* p = (u64*)g; u64 old = *p, seen; do { seen = old;"
      " EITHER(old = atomicCAS(p, seen, seen + t), *p = seen + t); } while (old != seen);"},
