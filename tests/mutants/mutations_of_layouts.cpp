@@ -18,6 +18,23 @@ bool touches_fragment(const TileProgram& program, const Statement& statement) {
   return any;
 }
 
+/// Whether an access to a fragment runs along both of these of the statement's variables: the order
+/// of others in a thread's registers is nobody's business.
+bool orders_fragment(const TileProgram& program, const Statement& statement, int a, int b) {
+  const std::vector<int> vars = layout_variables(statement);
+  const auto runs = [&](const Access& access, int dim) {
+    return std::any_of(access.index.begin(), access.index.end(), [&](const Index& index) {
+      return index.factor_of(vars[static_cast<std::size_t>(dim)]) != 0;
+    });
+  };
+  bool any = false;
+  for_each_access(statement, [&](const Access& access, Use) {
+    const Buffer& buffer = program.buffers[static_cast<std::size_t>(access.buffer)];
+    any = any || (buffer.space == Space::fragment && runs(access, a) && runs(access, b));
+  });
+  return any;
+}
+
 /// A place for every statement with a layout that `wanted` holds of, where f changes that.
 Places at_layouts(const TileProgram& program,
                   const std::function<bool(const Statement&, const Layout&)>& wanted,
@@ -55,8 +72,9 @@ Places swapped_registers(const TileProgram& program) {
   return at_layouts(
       program,
       [&](const Statement& statement, const Layout& layout) {
-        return touches_fragment(program, statement) && layout.registers.size() > 1 &&
-               layout.registers[0].dim != layout.registers[1].dim;
+        return layout.registers.size() > 1 && layout.registers[0].dim != layout.registers[1].dim &&
+               orders_fragment(program, statement, layout.registers[0].dim,
+                               layout.registers[1].dim);
       },
       [](Layout& layout) { std::swap(layout.registers[0], layout.registers[1]); });
 }

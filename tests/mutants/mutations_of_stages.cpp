@@ -1,4 +1,7 @@
 // Copies that run a turn ahead: their groups, waits, slots and barriers.
+#include <algorithm>
+
+#include "codegen/tile/access.h"
 #include "tests/mutants/mutation.h"
 
 namespace krait::mutants {
@@ -34,12 +37,37 @@ Places early_waits(const TileProgram& program) {
   return places;
 }
 
-/// What follows a wait and its barrier comes before both: other threads may still read the slot.
+/// Whether the loop around the statement has a barrier behind the last that reads a slot of it.
+bool ends_in_barrier(const TileProgram& program, const Statement& inside) {
+  bool ends = false;
+  visit_statements(program.body, [&](const Statement& statement) {
+    const For* loop = std::get_if<For>(&statement);
+    if (loop == nullptr) return;
+    const auto is_it = [&](const Statement& s) { return &s == &inside; };
+    if (std::none_of(loop->body.begin(), loop->body.end(), is_it)) return;
+    for (const Statement& s : loop->body) {
+      ends = ends || std::holds_alternative<Barrier>(s);
+      visit_statements({s}, [&](const Statement& reader) {
+        for_each_access(reader, [&](const Access& access, Use use) {
+          const int memory = memory_of(program, access.buffer);
+          if (use != Use::write && program.buffers[static_cast<std::size_t>(memory)].stages > 1)
+            ends = false;
+        });
+      });
+    }
+  });
+  return ends;
+}
+
+/// What follows a wait and its barrier comes before both: other threads may still read the slot,
+/// in loops of more turns than slots.
 Places early_prefetches(const TileProgram& program) {
   Places places;
   for_each_numbered(program, [&](int number, const Statement& statement) {
     const Prefetch* prefetch = std::get_if<Prefetch>(&statement);
     if (prefetch == nullptr || prefetch->first) return;
+    const Extent& turns = program.vars[static_cast<std::size_t>(prefetch->var)].extent;
+    if ((turns.is_constant() && turns.offset <= 2) || ends_in_barrier(program, statement)) return;
     places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
                         const Standing standing = standing_of(mutant, number);
                         const Prefetch moved = std::get<Prefetch>(
