@@ -22,12 +22,6 @@ std::string without_number(const std::string& name) {
   return numbered ? name.substr(0, end) : name;
 }
 
-/// What holds for the plan's pass, of a key and the one that is scoped to backward.
-std::optional<std::int64_t> of_pass(const Plan& plan, const std::optional<std::int64_t>& both,
-                                    const std::optional<std::int64_t>& backward) {
-  return plan.pass == Pass::backward && backward ? backward : both;
-}
-
 /// The keys of the plan's schedule that this kernel obeys, those that are its target's left out.
 Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
   std::set<std::string> positions, parts, axes;
@@ -48,15 +42,13 @@ Schedule obeyed(const Plan& plan, const PlannedKernel& kernel) {
     return std::any_of(axes.begin(), axes.end(),
                        [&](const auto& axis) { return wanted.count(axis) != 0; });
   };
-  const Schedule& given = plan.schedule;
+  const Schedule given = plan.schedule.of(plan.pass);
   Schedule keys;
-  if (touches(positions)) keys.chunk = of_pass(plan, given.chunk, given.backward_chunk);
-  if (touches(parts)) keys.segments = of_pass(plan, given.segments, given.backward_segments);
-  if (touches(std::set<std::string>(plan.tiles.begin(), plan.tiles.end())))
-    keys.tile = of_pass(plan, given.tile, given.backward_tile);
-  if (kernel.rows) keys.width = of_pass(plan, given.width, given.backward_width);
-  if (!kernel.digits.empty())
-    keys.save_every = of_pass(plan, given.save_every, given.backward_save_every);
+  if (touches(positions)) keys.chunk = given.chunk;
+  if (touches(parts)) keys.segments = given.segments;
+  if (touches(std::set<std::string>(plan.tiles.begin(), plan.tiles.end()))) keys.tile = given.tile;
+  if (kernel.rows) keys.width = given.width;
+  if (!kernel.digits.empty()) keys.save_every = given.save_every;
   return keys;
 }
 
@@ -129,11 +121,10 @@ GeneratedKernel generate_host(const Plan& plan, int index, const VectorTarget& t
 
 CudaTarget target_of(const Plan& plan, const CudaTarget& device) {
   CudaTarget target = device;
-  const Schedule& schedule = plan.schedule;
+  const Schedule schedule = plan.schedule.of(plan.pass);
   if (schedule.math) target.exact = *schedule.math == MathKind::exact;
-  if (const auto warps = of_pass(plan, schedule.warps, schedule.backward_warps))
-    target.warps = static_cast<int>(*warps);
-  if (const auto stages = of_pass(plan, schedule.stages, schedule.backward_stages)) {
+  if (const auto warps = schedule.warps) target.warps = static_cast<int>(*warps);
+  if (const auto stages = schedule.stages) {
     if (*stages > device.stages)
       throw UsageError(
           "schedule: stages", std::to_string(*stages),

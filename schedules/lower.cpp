@@ -16,14 +16,11 @@ namespace {
 
 std::int64_t chunk_size(const Schedule& schedule, Pass pass) {
   constexpr std::int64_t fallback = 64;
-  if (pass == Pass::backward && schedule.backward_chunk) return *schedule.backward_chunk;
-  return schedule.chunk.value_or(fallback);
+  return schedule.of(pass).chunk.value_or(fallback);
 }
 
 std::int64_t segments(const Schedule& schedule, Pass pass) {
-  if (pass == Pass::step) return 1;
-  if (pass == Pass::backward && schedule.backward_segments) return *schedule.backward_segments;
-  return schedule.segments.value_or(1);
+  return pass == Pass::step ? 1 : schedule.of(pass).segments.value_or(1);
 }
 
 /// Whether the graphs do the same but for the sizes of axes and numbers: they read the same then.

@@ -41,6 +41,19 @@ constexpr NumberKey kNumbers[] = {
     {"recompute", &Schedule::recompute, NumberKey::percent},
 };
 
+/// Keys for both passes, with those that backward has of its own.
+constexpr struct {
+  std::optional<std::int64_t> Schedule::*both, Schedule::*backward;
+} kScoped[] = {
+    {&Schedule::chunk, &Schedule::backward_chunk},
+    {&Schedule::segments, &Schedule::backward_segments},
+    {&Schedule::warps, &Schedule::backward_warps},
+    {&Schedule::stages, &Schedule::backward_stages},
+    {&Schedule::save_every, &Schedule::backward_save_every},
+    {&Schedule::tile, &Schedule::backward_tile},
+    {&Schedule::width, &Schedule::backward_width},
+};
+
 template <typename Kind, std::size_t Count>
 Kind parse_name(const char* key, const Kind (&kinds)[Count], const std::string& value) {
   std::string allowed;
@@ -109,17 +122,10 @@ std::string_view name(Pass pass) {
 
 Schedule Schedule::of(Pass pass) const {
   Schedule one = *this;
-  const auto take = [&](std::optional<std::int64_t>& both, std::optional<std::int64_t>& backward) {
-    if (pass == Pass::backward && backward) both = backward;
-    backward.reset();
-  };
-  take(one.chunk, one.backward_chunk);
-  take(one.segments, one.backward_segments);
-  take(one.warps, one.backward_warps);
-  take(one.stages, one.backward_stages);
-  take(one.save_every, one.backward_save_every);
-  take(one.tile, one.backward_tile);
-  take(one.width, one.backward_width);
+  for (const auto& key : kScoped) {
+    if (pass == Pass::backward && one.*key.backward) one.*key.both = one.*key.backward;
+    (one.*key.backward).reset();
+  }
   return one;
 }
 
@@ -135,17 +141,11 @@ GemmKind Schedule::gemm_or_default() const {
   return gemm.value_or(math == MathKind::exact ? GemmKind::generated : GemmKind::library);
 }
 
-std::optional<std::int64_t> Schedule::save_every_of(Pass pass) const {
-  return pass == Pass::backward && backward_save_every ? backward_save_every : save_every;
-}
+std::optional<std::int64_t> Schedule::save_every_of(Pass pass) const { return of(pass).save_every; }
 
-std::optional<std::int64_t> Schedule::tile_of(Pass pass) const {
-  return pass == Pass::backward && backward_tile ? backward_tile : tile;
-}
+std::optional<std::int64_t> Schedule::tile_of(Pass pass) const { return of(pass).tile; }
 
-std::optional<std::int64_t> Schedule::width_of(Pass pass) const {
-  return pass == Pass::backward && backward_width ? backward_width : width;
-}
+std::optional<std::int64_t> Schedule::width_of(Pass pass) const { return of(pass).width; }
 
 Schedule parse_schedule(const std::string& text) {
   Schedule schedule;
@@ -211,13 +211,8 @@ Schedule merge(const Schedule& base, const Schedule& over) {
   Schedule result = base;
   if (over.plan) result.plan = over.plan;
   // A key for both passes replaces what `base` says of one.
-  if (over.chunk) result.backward_chunk.reset();
-  if (over.segments) result.backward_segments.reset();
-  if (over.warps) result.backward_warps.reset();
-  if (over.stages) result.backward_stages.reset();
-  if (over.save_every) result.backward_save_every.reset();
-  if (over.tile) result.backward_tile.reset();
-  if (over.width) result.backward_width.reset();
+  for (const auto& key : kScoped)
+    if (over.*key.both) (result.*key.backward).reset();
   if (over.math) result.math = over.math;
   if (over.gemm) result.gemm = over.gemm;
   for (const NumberKey& key : kNumbers) {

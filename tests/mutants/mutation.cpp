@@ -72,6 +72,13 @@ std::string described(const TileProgram& program, int number, const Statement& s
   return std::to_string(number) + ": " + line.substr(0, line.find('\n'));
 }
 
+Place erasure(const TileProgram& program, int number, const Statement& statement) {
+  return {described(program, number, statement), [number](TileProgram& mutant) {
+            const Standing standing = standing_of(mutant, number);
+            standing.body->erase(standing.body->begin() + standing.at);
+          }};
+}
+
 std::vector<Mutation> all_mutations() {
   std::vector<Mutation> all;
   for (const auto& some : {mutations_of_guards(), mutations_of_values(), mutations_of_layouts(),

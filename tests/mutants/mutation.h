@@ -48,6 +48,9 @@ struct Standing {
 };
 Standing standing_of(TileProgram& program, int number);
 
+/// The place where the statement is left out.
+Place erasure(const TileProgram& program, int number, const Statement& statement);
+
 /// Accesses of a statement by number, in the order of for_each_access.
 Access& access_of(Statement& statement, int number);
 

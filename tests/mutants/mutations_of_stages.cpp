@@ -16,10 +16,7 @@ Places erased(const TileProgram& program, const Wanted& wanted) {
   for_each_numbered(program, [&](int number, const Statement& statement) {
     const S* s = std::get_if<S>(&statement);
     if (s == nullptr || !wanted(*s)) return;
-    places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                        const Standing standing = standing_of(mutant, number);
-                        standing.body->erase(standing.body->begin() + standing.at);
-                      }});
+    places.push_back(erasure(program, number, statement));
   });
   return places;
 }

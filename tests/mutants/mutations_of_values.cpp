@@ -85,10 +85,7 @@ Places forgotten_fills(const TileProgram& program) {
   Places places;
   for_each_numbered(program, [&](int number, const Statement& statement) {
     if (!std::holds_alternative<Fill>(statement)) return;
-    places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                        const Standing standing = standing_of(mutant, number);
-                        standing.body->erase(standing.body->begin() + standing.at);
-                      }});
+    places.push_back(erasure(program, number, statement));
   });
   return places;
 }
@@ -114,10 +111,7 @@ Places stale_states(const TileProgram& program) {
       updates = updates || (use != Use::read && inside.count(memory_of(program, access.buffer)));
     });
     if (!updates || std::holds_alternative<Fill>(statement)) return;
-    places.push_back({described(program, number, statement), [=](TileProgram& mutant) {
-                        const Standing standing = standing_of(mutant, number);
-                        standing.body->erase(standing.body->begin() + standing.at);
-                      }});
+    places.push_back(erasure(program, number, statement));
   });
   return places;
 }
